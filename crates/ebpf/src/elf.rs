@@ -21,6 +21,10 @@ use crate::coding::decode;
 use crate::insn::Op;
 use crate::program::{InvalidProgram, Pc, Program, Reason, insns_from_bytes};
 
+/// The most sections with code, and the longest name of one.
+const MAX_SECTIONS: usize = 1024;
+const MAX_NAME_BYTES: usize = 255;
+
 /// An object whose header was read.
 #[derive(Debug)]
 pub struct Object<'d> {
@@ -120,14 +124,24 @@ impl<'d> Object<'d> {
     /// The names of sections with code, in the order of the file.
     ///
     /// # Errors
-    /// [`ElfError::Malformed`].
+    /// [`ElfError::Malformed`], also for more than 1024 such sections or names of more than 255 bytes: names of a hostile
+    /// object can overlap, so that their sum is far larger than the file.
     pub fn sections(&self) -> Result<Vec<String>, ElfError> {
         let with_code = self
             .file
             .sections()
             .filter(|section| section.kind() == SectionKind::Text && section.size() > 0);
-        let names = with_code.map(|section| Ok(section.name()?.to_owned()));
-        names.collect()
+        let mut names = Vec::new();
+        for section in with_code {
+            let name = section.name()?;
+            if names.len() == MAX_SECTIONS || name.len() > MAX_NAME_BYTES {
+                return Err(ElfError::Malformed(format!(
+                    "more than {MAX_SECTIONS} sections with code, or a name of more than {MAX_NAME_BYTES} bytes"
+                )));
+            }
+            names.push(name.to_owned());
+        }
+        Ok(names)
     }
 
     /// The program in a section, which begins with the section's first function.

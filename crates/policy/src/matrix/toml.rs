@@ -10,6 +10,7 @@ use ::toml::de::{DeTable, DeValue};
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 
 use super::Name;
+use crate::limits::MAX_MATRIX_SIGNS;
 use crate::sink::Sink;
 
 /// A value with its place.
@@ -27,6 +28,16 @@ pub(super) struct Toml<'a> {
 impl Toml<'_> {
     /// The tree of a text, as far as it is TOML.
     pub(super) fn parse<'t>(&mut self, text: &'t str) -> DeTable<'t> {
+        let is_sign = |byte: &u8| matches!(byte, b'=' | b',' | b'[' | b'{' | b'.' | b'\n');
+        let mut signs = text.bytes().enumerate().filter(|(_, byte)| is_sign(byte));
+        if let Some((at, _)) = signs.nth(MAX_MATRIX_SIGNS) {
+            let message = format!("a matrix has at most {MAX_MATRIX_SIGNS} keys, values and lines");
+            self.sink.stop(
+                Diagnostic::error(code::MATRIX_LIMIT, message)
+                    .label(self.span(&(at..at)), "reading stops here"),
+            );
+            return DeTable::new();
+        }
         let (tree, errors) = DeTable::parse_recoverable(text);
         for error in errors {
             let span = self.span(&error.span().unwrap_or(text.len()..text.len()));

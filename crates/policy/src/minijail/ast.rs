@@ -46,8 +46,8 @@ pub(super) struct Calls {
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) name: Name,
-    /// The brackets, with the names in them.
-    pub(super) qualifier: Option<(Span, Vec<Name>)>,
+    /// The brackets, with the names in them. Few calls have one, and a policy has a million calls.
+    pub(super) qualifier: Option<Box<(Span, Vec<Name>)>>,
 }
 
 /// The filters of a line, which are tried in order.
@@ -130,5 +130,5 @@ pub(super) enum ActionWord {
     Log,
     UserNotify,
     /// `return ERRNO`; without a value, the library kills.
-    Return(Option<Value>),
+    Return(Option<Box<Value>>),
 }

@@ -72,7 +72,7 @@ impl Expansion<'_> {
         }
         self.open.push(name.clone());
         let before = self.sink.len();
-        let statements = parser::parse(source, &text, self.dialect, self.sink);
+        let mut statements = parser::parse(source, &text, self.dialect, self.sink);
         if let Some(include) = included_at
             && statements.is_empty()
             && let Some(mistake) = self.sink.first_place_after(before)
@@ -86,31 +86,50 @@ impl Expansion<'_> {
             None => self.expanded.denylist = denylist,
             Some(include) => self.check_kind(include, denylist),
         }
-        for statement in statements {
-            if self.sink.is_finished() {
-                break;
-            }
-            if let Some(objection) = library::objection(&statement) {
-                match self.dialect {
-                    Dialect::C => self.sink.report(objection),
-                    Dialect::Python => self.expanded.is_for_library = false,
-                }
-            }
-            if self.dialect == Dialect::C
-                && let Some(objection) = library::misspelling(&statement, &text)
-            {
-                self.sink.report(objection);
-            }
-            match &statement.kind {
-                StatementKind::Denylist => {}
-                StatementKind::Include(path) => self.include(path, &name),
-                StatementKind::Frequency(path) => self.frequency(path, &name),
-                StatementKind::Default(_) | StatementKind::Filters { .. } => {
+        let is_include =
+            |statement: &Statement| matches!(statement.kind, StatementKind::Include(_));
+        if self.expanded.statements.is_empty() && !statements.iter().any(is_include) {
+            // A list of a million statements isn't copied.
+            statements.retain(|statement| self.takes(statement, &text, &name));
+            self.expanded.statements = statements;
+        } else {
+            for statement in statements {
+                if self.takes(&statement, &text, &name) {
                     self.expanded.statements.push(statement);
                 }
             }
         }
         self.open.pop();
+    }
+
+    /// Checks a statement, follows it if it names a file, and returns whether it belongs to the policy.
+    fn takes(&mut self, statement: &Statement, text: &str, name: &Arc<str>) -> bool {
+        if self.sink.is_finished() {
+            return false;
+        }
+        if let Some(objection) = library::objection(statement) {
+            match self.dialect {
+                Dialect::C => self.sink.report(objection),
+                Dialect::Python => self.expanded.is_for_library = false,
+            }
+        }
+        if self.dialect == Dialect::C
+            && let Some(objection) = library::misspelling(statement, text)
+        {
+            self.sink.report(objection);
+        }
+        match &statement.kind {
+            StatementKind::Denylist => false,
+            StatementKind::Include(path) => {
+                self.include(path, name);
+                false
+            }
+            StatementKind::Frequency(path) => {
+                self.frequency(path, name);
+                false
+            }
+            StatementKind::Default(_) | StatementKind::Filters { .. } => true,
+        }
     }
 
     /// Reports an included file of the other kind: deny lists may include only deny lists, allow lists only allow
@@ -169,7 +188,9 @@ impl Expansion<'_> {
         }
         let source = self.sources.add(name, text);
         let text = self.sources.get(source).text.clone();
-        let lex = |sink: &mut Sink| drop(lexer::lines(source, &text, self.dialect, sink));
+        let lex = |sink: &mut Sink| {
+            lexer::each_line(source, &text, self.dialect, sink, &mut |_, _| {});
+        };
         match first_mistake(lex) {
             Some(mistake) => self.refuse(source, path.span, mistake),
             None => self.file(source, Some(path.span)),

@@ -38,24 +38,23 @@ const SYMBOLS: [&str; 21] = [
     "<", ">", "=",
 ];
 
-/// The lines of a text that have tokens.
-pub(super) struct Lines {
-    pub(super) lines: Vec<Vec<Token>>,
-    /// Where the text was cut, because it has too many tokens.
-    pub(super) cut: Option<Span>,
-}
-
-/// The lines of a text that have tokens. A line with invalid characters is omitted.
-pub(super) fn lines(source: SourceId, text: &str, dialect: Dialect, sink: &mut Sink) -> Lines {
+/// Hands over the tokens of each line that has any. A line with invalid characters is omitted. Returns where the text was
+/// cut, if it has too many tokens.
+pub(super) fn each_line(
+    source: SourceId,
+    text: &str,
+    dialect: Dialect,
+    sink: &mut Sink,
+    take: &mut dyn FnMut(&[Token], &mut Sink),
+) -> Option<Span> {
     let mut cursor = Cursor::new(source, text);
-    let mut lines = Vec::new();
     let mut tokens = Vec::new();
     let mut count = 0;
     let mut is_broken = false;
     let mut is_comment = false;
     for line in text.split_inclusive('\n') {
         if sink.is_finished() {
-            break;
+            return None;
         }
         let content = line.trim_end_matches(['\r', '\n']);
         let continues = content.ends_with('\\');
@@ -69,22 +68,21 @@ pub(super) fn lines(source: SourceId, text: &str, dialect: Dialect, sink: &mut S
         }
         cursor.take(line.len());
         if !continues {
-            let line = std::mem::take(&mut tokens);
-            count += line.len();
+            count += tokens.len();
             if count > MAX_TOKENS {
-                let cut = Some(cursor.span_from(cursor.at()));
-                return Lines { lines, cut };
+                return Some(cursor.span_from(cursor.at()));
             }
-            if !line.is_empty() && !is_broken {
-                lines.push(line);
+            if !tokens.is_empty() && !is_broken {
+                take(&tokens, sink);
             }
+            tokens.clear();
             (is_broken, is_comment) = (false, false);
         }
     }
     if !tokens.is_empty() && !is_broken {
-        lines.push(tokens);
+        take(&tokens, sink);
     }
-    Lines { lines, cut: None }
+    None
 }
 
 fn is_comment_line(line: &str) -> bool {

@@ -27,7 +27,7 @@ pub(super) fn objection(statement: &Statement) -> Option<Diagnostic> {
             });
             let qualified = || {
                 let mut list = calls.list.iter();
-                let (span, _) = list.find_map(|call| call.qualifier.as_ref())?;
+                let (span, _) = list.find_map(|call| call.qualifier.as_deref())?;
                 let help = "keep a file for each architecture";
                 Some((*span, "a qualifier", help))
             };

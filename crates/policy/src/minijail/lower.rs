@@ -366,7 +366,7 @@ impl Lowering<'_> {
 
     /// Whether a call's qualifier includes an architecture.
     fn is_for(&mut self, call: &Call, arch: Arch) -> bool {
-        let Some((_, names)) = &call.qualifier else {
+        let Some((_, names)) = call.qualifier.as_deref() else {
             return true;
         };
         let mut is_for = false;

@@ -3,7 +3,7 @@
 //! The grammar is that of the compile tool; [`super::library`] finds features that the library lacks.
 
 use tamis_abi::ArgIndex;
-use tamis_diag::limits::too_many_tokens;
+use tamis_diag::limits::{MAX_TOKENS, too_many_tokens};
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 use tamis_rules::CmpOp;
 
@@ -12,7 +12,7 @@ use super::ast::{
     Action, ActionWord, Atom, Call, Calls, Filter, Filters, Name, Operator, Statement,
     StatementKind, Value, ValueKind,
 };
-use super::lexer::{self, Lines, Token, TokenKind};
+use super::lexer::{self, Token, TokenKind};
 use crate::limits::MAX_NESTING;
 use crate::literal::c_integer;
 use crate::sink::Sink;
@@ -48,12 +48,13 @@ pub(super) fn parse(
     dialect: Dialect,
     sink: &mut Sink,
 ) -> Vec<Statement> {
-    let mut statements = Vec::new();
-    let Lines { lines, cut } = lexer::lines(source, text, dialect, sink);
-    for tokens in lines {
+    // A line of a call has three tokens.
+    let lines = text.lines().count().min(MAX_TOKENS / 3);
+    let mut statements = Vec::with_capacity(lines);
+    let mut take = |tokens: &[Token], sink: &mut Sink| {
         let mut line = Line {
             text,
-            tokens: &tokens,
+            tokens,
             at: 0,
             depth: 0,
         };
@@ -61,10 +62,8 @@ pub(super) fn parse(
             Ok(statement) => statements.push(statement),
             Err(diagnostic) => sink.report(*diagnostic),
         }
-        if sink.is_finished() {
-            return statements;
-        }
-    }
+    };
+    let cut = lexer::each_line(source, text, dialect, sink, &mut take);
     if let Some(cut) = cut {
         sink.report(Diagnostic::error(code::MINIJAIL_LIMIT, too_many_tokens()).label(cut, ""));
     }
@@ -199,7 +198,7 @@ impl Line<'_> {
         let name = self.name_at(name);
         let qualifier = if self.take("[") {
             let bracket = self.previous();
-            Some((bracket, self.qualifier()?))
+            Some(Box::new((bracket, self.qualifier()?)))
         } else {
             None
         };
@@ -401,7 +400,7 @@ impl Line<'_> {
                 false => None,
             };
             return Ok(Action {
-                kind: ActionWord::Return(value),
+                kind: ActionWord::Return(value.map(Box::new)),
                 span: token.span.to(self.previous()),
             });
         }

@@ -156,7 +156,7 @@ pub fn assignments(sources: &Sources, source: SourceId) -> Vec<Assignment> {
     let mut sink = Sink::new(false);
     let text = sources.get(source).text.as_ref();
     let titles = title::Titles::new(&sources.get(source).name, text);
-    let unit = unit::parse(source, text, titles, &mut sink);
+    let unit = unit::parse(source, text, titles, unit::Kept::All, &mut sink);
     let all = unit.assignments.into_iter();
     all.map(|own| Assignment {
         section: own.section.into_owned(),
@@ -191,7 +191,7 @@ pub fn settings_beyond_filters(sources: &Sources, source: SourceId) -> Vec<tamis
     let mut sink = Sink::new(false);
     let text = sources.get(source).text.as_ref();
     let titles = title::Titles::new(&sources.get(source).name, text);
-    let unit = unit::parse(source, text, titles, &mut sink);
+    let unit = unit::parse(source, text, titles, unit::Kept::All, &mut sink);
     let does_more = |key: &str| MIXED_SETTINGS.contains(&key) || WITH_ATTRIBUTES.contains(&key);
     let own = unit.assignments.iter();
     let own = own.filter(|own| does_more(own.key.text()));
@@ -301,7 +301,7 @@ fn settings(sources: &Sources, source: SourceId, options: &SystemdOptions) -> se
     let mut sink = Sink::new(false);
     let text = sources.get(source).text.as_ref();
     let titles = title::Titles::new(&sources.get(source).name, text);
-    let unit = unit::parse(source, text, titles, &mut sink);
+    let unit = unit::parse(source, text, titles, unit::Kept::Settings, &mut sink);
     settings::read(titles.section(), &unit, options, &mut sink)
 }
 
@@ -373,7 +373,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
                 .help("give it on standard input, or rename it: then each file in it is read by itself"),
         );
     }
-    let unit = unit::parse(source, text, titles, &mut sink);
+    let unit = unit::parse(source, text, titles, unit::Kept::Settings, &mut sink);
     let settings = settings::read(titles.section(), &unit, options, &mut sink);
     if settings.is_empty() && !sink.has_failed() {
         let message = "the unit has no directive that installs a filter";

@@ -186,6 +186,16 @@ pub(crate) fn namespaces() -> impl Iterator<Item = (&'static str, u64)> {
     NAMESPACES.into_iter()
 }
 
+/// The directives that say something about filters.
+fn names() -> impl Iterator<Item = &'static str> {
+    SWITCHES.iter().map(|(name, _)| *name).chain(OTHERS)
+}
+
+/// Whether a directive says something about filters.
+pub(super) fn is_setting(key: &str) -> bool {
+    names().any(|name| name == key)
+}
+
 /// Applies all assignments of a unit. If its name doesn't say which section counts, that is the first of a unit that
 /// runs programs.
 pub(super) fn read(
@@ -272,9 +282,8 @@ impl Reader<'_> {
     fn is_ours(&mut self, assignment: &Assignment) -> bool {
         let key = assignment.key.piece();
         let section = assignment.section.as_ref();
-        let ours = || SWITCHES.iter().map(|(name, _)| *name).chain(OTHERS);
         let runs_programs = section == self.section;
-        if ours().any(|name| name == key.text) {
+        if is_setting(key.text) {
             if !runs_programs {
                 let message = format!("`{}` has no effect in [{section}]", key.text);
                 self.sink.report(
@@ -284,6 +293,10 @@ impl Reader<'_> {
                 );
             }
             return runs_programs;
+        }
+        // What follows only warns.
+        if !self.sink.wants_more() {
+            return false;
         }
         let is_ignored = section.starts_with("X-") || !self.knows(section);
         if !is_ignored && !key.text.starts_with("X-") {
@@ -557,6 +570,9 @@ impl Reader<'_> {
                 name => arch(name),
             };
             let Some(arch) = arch else {
+                if !self.sink.wants_more() {
+                    continue;
+                }
                 let known = Arch::all().filter_map(arch_name).chain(["native"]);
                 let help = match suggest::nearest(&word.text, known) {
                     Some(near) => format!("did you mean `{near}`?"),
@@ -616,6 +632,9 @@ impl Reader<'_> {
             }
         }
         for word in unknown {
+            if !self.sink.wants_more() {
+                break;
+            }
             let known = consts::names(native).filter(|name| is_family(name));
             let help = match suggest::nearest(&word.text, known) {
                 Some(near) => format!("did you mean `{near}`?"),

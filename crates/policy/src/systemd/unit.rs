@@ -10,6 +10,7 @@ use std::borrow::Cow;
 
 use tamis_diag::{Diagnostic, SourceId, Span, code};
 
+use super::settings;
 use super::title::Titles;
 use super::value::Value;
 use crate::sink::Sink;
@@ -50,11 +51,24 @@ pub(super) struct Unit<'t> {
     pub(super) sections: Vec<(Cow<'t, str>, Span)>,
 }
 
+/// Which assignments are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// Every one.
+    All,
+    /// Those that say something about filters, and of others the first, of which one may be misspelt.
+    Settings,
+}
+
+/// How many others.
+const MAX_OTHERS: usize = 1 << 12;
+
 /// The lines of a text, in order: of a unit, or of a unit and its drop-ins as `systemctl cat` prints them.
 pub(super) fn parse<'t>(
     source: SourceId,
     text: &'t str,
     titles: Titles<'t>,
+    kept: Kept,
     sink: &mut Sink,
 ) -> Unit<'t> {
     let mut reader = Reader {
@@ -68,6 +82,10 @@ pub(super) fn parse<'t>(
         mark: Mark::default(),
         is_after_title: false,
         other_unit: None,
+        others_left: match kept {
+            Kept::All => usize::MAX,
+            Kept::Settings => MAX_OTHERS,
+        },
     };
     let mut lines = lines(text).peekable();
     while lines.peek().is_some() && !sink.is_finished() {
@@ -176,6 +194,8 @@ struct Reader<'t> {
     is_after_title: bool,
     /// A comment behind an empty line that looks like the title of another unit, if nothing but comments follows yet.
     other_unit: Option<Span>,
+    /// How many more assignments are kept that say nothing about filters.
+    others_left: usize,
 }
 
 /// systemd reads the file no further.
@@ -276,10 +296,17 @@ impl<'t> Reader<'t> {
             }
             return Ok(());
         };
+        let key = line.slice(0..equals).trim();
+        if !settings::is_setting(key.text()) {
+            match self.others_left.checked_sub(1) {
+                Some(left) => self.others_left = left,
+                None => return Ok(()),
+            }
+        }
         self.unit.assignments.push(Assignment {
             file: self.file,
             section,
-            key: line.slice(0..equals).trim(),
+            key,
             value: line.slice(equals + 1..text.len()).trim(),
         });
         Ok(())
@@ -373,7 +400,7 @@ mod tests {
         let mut sources = tamis_diag::Sources::new();
         let source = sources.add("x", text);
         let mut sink = Sink::new(false);
-        let unit = parse(source, text, Titles::new("x", text), &mut sink);
+        let unit = parse(source, text, Titles::new("x", text), Kept::All, &mut sink);
         let [assignment] = unit.assignments.as_slice() else {
             panic!("{unit:?}");
         };

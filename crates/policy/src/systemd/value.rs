@@ -14,10 +14,12 @@ use super::unit::{Piece, WHITE_SPACE};
 /// Text with the places of its bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Value<'t> {
-    source: SourceId,
     text: Cow<'t, str>,
-    /// The first byte of each joined line: its index in `text` and in the source.
-    starts: Vec<(usize, usize)>,
+    source: SourceId,
+    /// Where the first byte is in the source.
+    start: u32,
+    /// The first byte of each line that is joined to the first: its index in `text` and in the source. Few values have any.
+    joined: Vec<(usize, usize)>,
 }
 
 /// Whether quotes belong to words.
@@ -57,9 +59,10 @@ impl<'t> Value<'t> {
     /// A text that starts at this byte of a source.
     pub(super) fn new(source: SourceId, start: usize, text: &'t str) -> Value<'t> {
         Value {
-            source,
             text: Cow::Borrowed(text),
-            starts: vec![(0, start)],
+            source,
+            start: start as u32,
+            joined: Vec::new(),
         }
     }
 
@@ -94,26 +97,29 @@ impl<'t> Value<'t> {
     }
 
     fn place_of(&self, index: usize) -> usize {
-        let later = self.starts.partition_point(|(start, _)| *start <= index);
-        let (start, place) = self.starts[later.saturating_sub(1)];
-        place + (index - start)
+        let later = self.joined.partition_point(|(start, _)| *start <= index);
+        match later.checked_sub(1).map(|last| self.joined[last]) {
+            Some((start, place)) => place + (index - start),
+            None => self.start as usize + index,
+        }
     }
 
     /// A part of it.
     pub(super) fn slice(&self, range: Range<usize>) -> Value<'t> {
-        let starts = self.starts.iter();
-        let later = starts.filter(|(start, _)| *start > range.start && *start < range.end);
+        let later = self.joined.iter();
+        let later = later.filter(|(start, _)| *start > range.start && *start < range.end);
         let later = later.map(|(start, place)| (start - range.start, *place));
-        let first = (0, self.place_of(range.start));
-        let starts = std::iter::once(first).chain(later).collect();
+        let joined = later.collect();
+        let start = self.place_of(range.start) as u32;
         let text = match &self.text {
             Cow::Borrowed(text) => Cow::Borrowed(&text[range]),
             Cow::Owned(text) => Cow::Owned(text[range].to_owned()),
         };
         Value {
-            source: self.source,
             text,
-            starts,
+            source: self.source,
+            start,
+            joined,
         }
     }
 
@@ -138,9 +144,10 @@ impl<'t> Value<'t> {
     /// This and another line.
     pub(super) fn join(mut self, line: &Value<'t>) -> Value<'t> {
         let length = self.text.len();
-        let starts = line.starts.iter();
-        self.starts
-            .extend(starts.map(|(start, place)| (length + start, *place)));
+        let later = line.joined.iter();
+        let later = later.map(|(start, place)| (length + start, *place));
+        self.joined.push((length, line.start as usize));
+        self.joined.extend(later);
         let mut text = self.text.into_owned();
         text.push_str(&line.text);
         Value {

@@ -24,8 +24,15 @@ pub(crate) fn sections(input: &Input) -> Result<Option<Vec<Section>>, Failure> {
     let wrong = |error: ElfError| Failure::input(format!("{}: {error}", input.name));
     let object = Object::parse(&input.bytes).map_err(wrong)?;
     let mut sections = Vec::new();
+    let mut len_insns = 0;
     for name in object.sections().map_err(wrong)? {
         let program = object.program(&name).map_err(wrong)?;
+        // Sections of a hostile object can overlap.
+        len_insns += program.insns().len();
+        if len_insns > Program::MAX_INSNS {
+            let message = "its programs have more instructions together than a program may have";
+            return Err(Failure::input(format!("{}: {message}", input.name)));
+        }
         sections.push(Section { name, program });
     }
     if sections.is_empty() {

@@ -5,8 +5,8 @@
 //! meanwhile.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -85,10 +85,23 @@ impl Root {
 
     /// The content of a regular file.
     pub(crate) fn read(&self, inside: &Path) -> io::Result<Vec<u8>> {
+        self.read_bounded(inside, u64::MAX)
+    }
+
+    /// The content of a regular file of at most so many bytes.
+    pub(crate) fn read_bounded(&self, inside: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
         let path = self.at(inside)?;
-        match path.metadata()?.is_file() {
-            true => fs::read(path),
-            false => Err(io::Error::other("it is no regular file")),
+        if !path.metadata()?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
+        let mut bytes = Vec::new();
+        let mut file = File::open(path)?.take(most_bytes.saturating_add(1));
+        file.read_to_end(&mut bytes)?;
+        match bytes.len() as u64 > most_bytes {
+            true => Err(io::Error::other(format!(
+                "it has more than {most_bytes} bytes"
+            ))),
+            false => Ok(bytes),
         }
     }
 

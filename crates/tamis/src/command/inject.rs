@@ -3,7 +3,7 @@
 mod rules;
 
 use std::ffi::OsString;
-use std::fs;
+use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tamis_kernel::Ended;
 use tamis_platform::{Answer, Supervisor, Task};
 use tamis_report::inject::{InjectReport, InjectedEntry};
 use tamis_session::path_text::path_of;
-use tamis_session::{InputKind, Loaded, Policy};
+use tamis_session::{InputKind, Loaded, Policy, files};
 
 use crate::cli::fragment::Fragment;
 use crate::cli::load::{self, LoadArgs};
@@ -88,6 +88,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(ended.pass_on())
 }
 
+/// The most bytes of a file of rules; each of its rules is a policy of its own.
+const MAX_BYTES: usize = 1 << 16;
+
 /// The rules of a file, or the text itself, which has a space in it, with what messages call it.
 fn read(rules: &str) -> Result<(&str, String), Failure> {
     let path = path_of(rules);
@@ -97,9 +100,14 @@ fn read(rules: &str) -> Result<(&str, String), Failure> {
         let text = text.map_err(|_| Failure::input("the rules are not UTF-8"))?;
         return Ok((rules::NAME, text));
     }
-    fs::read_to_string(&path)
-        .map(|text| (rules, text))
-        .map_err(|error| Failure::input(format!("cannot read the rules of {rules}: {error}")))
+    let cannot =
+        |why: &dyn Display| Failure::input(format!("cannot read the rules of {rules}: {why}"));
+    let input = files::read_file(&path).map_err(|error| cannot(&error))?;
+    if input.bytes.len() > MAX_BYTES {
+        return Err(cannot(&format!("they have more than {MAX_BYTES} bytes")));
+    }
+    let text = String::from_utf8(input.bytes).map_err(|_| cannot(&"they are not UTF-8"))?;
+    Ok((rules, text))
 }
 
 /// A rule with its counts.

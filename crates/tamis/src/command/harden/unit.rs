@@ -39,6 +39,9 @@ const MAX_NAME_BYTES: usize = 255;
 /// The most links from name to name.
 const MAX_LINKS: usize = 16;
 
+/// The most bytes of a unit and its drop-ins. Units have a few thousand.
+const MAX_BYTES: usize = 1 << 18;
+
 /// The files of a unit.
 #[derive(Debug)]
 pub(super) struct UnitFiles {
@@ -58,8 +61,15 @@ impl UnitFiles {
         let mut names = vec![name.clone()];
         names.extend(aliases(root, &name));
         let mut files = vec![(fragment.clone(), read(root, &fragment)?)];
+        let mut size_bytes = files[0].1.len();
         for path in drop_ins(root, &names) {
             let text = read(root, &path)?;
+            size_bytes += text.len();
+            if size_bytes > MAX_BYTES {
+                return Err(Failure::input(format!(
+                    "{name} and its drop-ins have more than {MAX_BYTES} bytes together"
+                )));
+            }
             if path.file_name() != Some(DROP_IN.as_ref()) {
                 files.push((path, text));
             } else if !is_own_text(&text) {
@@ -312,7 +322,8 @@ fn read(root: &Root, path: &Path) -> Result<String, Failure> {
     let cannot = |error: &dyn std::fmt::Display| {
         Failure::input(format!("cannot read /{}: {error}", path.text()))
     };
-    let bytes = root.read(path).map_err(|error| cannot(&error))?;
+    let bytes = root.read_bounded(path, MAX_BYTES as u64);
+    let bytes = bytes.map_err(|error| cannot(&error))?;
     String::from_utf8(bytes).map_err(|_| cannot(&"it is not UTF-8"))
 }
 
