@@ -39,6 +39,7 @@ mod packets;
 mod patch_table;
 mod paths;
 mod precompile;
+mod reading;
 mod recorded_containers;
 mod recording;
 mod runs;

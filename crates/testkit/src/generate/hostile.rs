@@ -5,6 +5,7 @@
 //! arguments with each other, satisfiability in conditions, arithmetic whose diagrams or circuits explode, values in
 //! many states. Each comes with a second input that is equal or nearly so, to be compared with.
 
+pub mod readers;
 pub mod texts;
 
 use tamis_abi::Endian;

@@ -1,0 +1,166 @@
+//! What others wrote takes at most twenty times its size in memory, and its time is in proportion, whichever reader
+//! gets it. The readers are listed, and the list is compared with the source.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tamis_testkit::generate::hostile::readers::{self, By, Reading, SOURCES};
+use tamis_testkit::{limited, seeds};
+
+/// What a command may allocate for each byte of its inputs, and without any: tables, the policy that goes with them.
+const PER_BYTE: usize = 20;
+const BASE_BYTES: usize = 16 << 20;
+/// The processor time for each megabyte, without optimisation, which takes ten times as long as a second for 16 MB; and for
+/// what is limited by its number.
+const MAX_CPU_S_PER_MB: f64 = 1.0;
+const BASE_CPU_S: f64 = 3.0;
+
+/// The arguments with the files of a folder.
+fn args(folder: &Path, reading: &Reading) -> Vec<String> {
+    let limit = PER_BYTE * reading.size_bytes() + BASE_BYTES + reading.rules_bytes;
+    let args = reading.args.iter().map(|arg| (*arg).to_owned());
+    let limit = format!("--memory-limit={}", limit.div_ceil(1_000_000));
+    let folder = folder.display().to_string();
+    let script = "cd \"$0\" && exec \"$@\"".to_owned();
+    let shell = [
+        "-c".to_owned(),
+        script,
+        folder,
+        crate::TAMIS.to_owned(),
+        limit,
+    ];
+    shell.into_iter().chain(args).collect()
+}
+
+/// A report if the command took too much, or ended by a signal or as a bug.
+fn failure(folder: &Path, reading: &Reading) -> Option<String> {
+    for (name, bytes) in &reading.files {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().expect("it is in the folder")).unwrap();
+        fs::write(&path, bytes).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let args = args(folder, reading);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = limited::run(Path::new("/bin/sh"), &args);
+    let max_cpu_s = BASE_CPU_S + MAX_CPU_S_PER_MB * reading.size_bytes() as f64 / 1e6;
+    let is_bad = outcome.stderr.contains("more memory than allowed")
+        || outcome.cpu_s > max_cpu_s
+        || !(0..=4).contains(&outcome.status);
+    is_bad.then(|| {
+        let start: String = outcome.stderr.chars().take(300).collect();
+        let Reading { name, args, .. } = reading;
+        let size_bytes = reading.size_bytes();
+        format!(
+            "{name}, {size_bytes} bytes: {args:?}: exit {}, {:.2} s: {start}",
+            outcome.status, outcome.cpu_s
+        )
+    })
+}
+
+#[test]
+fn readers_take_memory_and_time_in_proportion_to_their_files() {
+    let all = readers::all(4_000_000);
+    assert!(all.len() >= 90, "{}", all.len());
+    let step = all.len() / seeds::share(all.len());
+    let mut failures = Vec::new();
+    for (index, reading) in all.iter().enumerate().step_by(step) {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("reading-{index}"));
+        failures.extend(failure(&folder, reading));
+        // A folder that stays is written anew by the next run.
+        let _ = fs::remove_dir_all(&folder);
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// What reads files that the kernel or tamis itself wrote, or the program that is to run.
+const OF_SYSTEM: [&str; 23] = [
+    "crates/kernel/src/affinity.rs",
+    "crates/kernel/src/bpf/map.rs",
+    "crates/kernel/src/bpf/mod.rs",
+    "crates/kernel/src/measure/memory.rs",
+    "crates/kernel/src/probe.rs",
+    "crates/kernel/src/status.rs",
+    "crates/kernel/src/tracee/last_call.rs",
+    "crates/platform/src/attached/stopping.rs",
+    "crates/platform/src/in_process/image.rs",
+    "crates/platform/src/kvm/residence.rs",
+    "crates/platform/src/patched/area.rs",
+    "crates/platform/src/patched/seats.rs",
+    "crates/recorder/src/ebpf/mod.rs",
+    "crates/tamis/src/command/audit.rs",
+    "crates/tamis/src/command/harden/manager.rs",
+    "crates/tamis/src/command/harden/mod.rs",
+    "crates/tamis/src/command/harden/process.rs",
+    "crates/tamis/src/command/harden/undo.rs",
+    "crates/tamis/src/command/libseccomp.rs",
+    "crates/tamis/src/command/platforms/bench.rs",
+    "crates/tamis/src/command/precompile/folder.rs",
+    "crates/tamis/src/command/record/group.rs",
+    "crates/tamis/src/command/record/origin.rs",
+];
+
+#[test]
+fn every_reader_of_the_source_is_listed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let found = reading_files(&root);
+    let listed: BTreeSet<String> = SOURCES
+        .iter()
+        .map(|(file, _)| *file)
+        .chain(OF_SYSTEM)
+        .map(str::to_owned)
+        .collect();
+    let missing: Vec<&String> = found.difference(&listed).collect();
+    assert!(
+        missing.is_empty(),
+        "these files read others: give them inputs in testkit's `generate::hostile::readers`, or say here whose they are: \
+         {missing:#?}"
+    );
+    let stale: Vec<&String> = listed.difference(&found).collect();
+    assert!(stale.is_empty(), "these read nothing: {stale:#?}");
+    let with_inputs: BTreeSet<&str> = readers::all(200_000).iter().map(|one| one.source).collect();
+    let promised = SOURCES.iter().filter(|(_, by)| *by == By::Inputs);
+    let promised: BTreeSet<&str> = promised.map(|(file, _)| *file).collect();
+    assert_eq!(with_inputs, promised);
+}
+
+/// The files of the product's source that read files, without tests.
+fn reading_files(root: &Path) -> BTreeSet<String> {
+    const CALLS: [&str; 6] = [
+        "fs::read(",
+        "read_to_string(",
+        "read_to_end(",
+        "files::read(",
+        "read_file(",
+        "Mmap",
+    ];
+    let mut found = BTreeSet::new();
+    let mut folders = vec![root.join("crates")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap().flatten() {
+            let path = entry.path();
+            let inside = path
+                .strip_prefix(root)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned();
+            let is_product = !inside.contains("/tests") && !inside.starts_with("crates/testkit");
+            if path.is_dir() && is_product {
+                folders.push(path);
+            } else if inside.ends_with(".rs") && inside.contains("/src/") && is_product {
+                let text = fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+                let mut lines = code.lines().map(str::trim_start);
+                if lines.any(|line| {
+                    !line.starts_with("//") && CALLS.iter().any(|call| line.contains(call))
+                }) {
+                    found.insert(inside);
+                }
+            }
+        }
+    }
+    found
+}
