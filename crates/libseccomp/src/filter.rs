@@ -7,6 +7,7 @@ use tamis_scmp::{ArchError, Condition, Db, Exactness, PseudoCode, number};
 use crate::attributes::{Attribute, Attributes};
 use crate::build;
 use crate::memory::{self, RULE_WEIGHT};
+use crate::next;
 use crate::status::Status;
 
 /// Rules aren't told apart: conflicts and results name none.
@@ -210,6 +211,7 @@ impl Filter {
             db: &self.rules,
             bad_arch: self.attributes.bad_arch,
             order: self.attributes.order,
+            release: next::release(),
         };
         let lines = code.tree_lines();
         if lines > MAX_TREE_LINES {

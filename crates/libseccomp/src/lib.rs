@@ -15,6 +15,7 @@
 //! | `support` | what the kernel supports; process-wide |
 //! | `load` | installing a program, the process-wide notification descriptor |
 //! | `listener` | notifications |
+//! | [`next`] | what comes after 2.6.1, for the library of its own that has it |
 //! | `memory` | whether there is memory for what a function is about to do |
 //! | `status` | error codes |
 //! | `report` | what `TAMIS_LOG` and `TAMIS_EXPLAIN` ask for |
@@ -34,6 +35,7 @@ mod filter;
 mod listener;
 mod load;
 mod memory;
+pub mod next;
 mod report;
 mod status;
 mod support;

@@ -71,12 +71,19 @@ fn zeroed(size: usize) -> Result<*mut c_void, Status> {
 
 /// Waits for a notification.
 pub(crate) fn receive(fd: c_int, notification: *mut c_void) -> Result<(), Status> {
-    ask(fd, libc::SECCOMP_IOCTL_NOTIF_RECV, notification).map_err(|status| status.shown(false))
+    let asked = ask(fd, libc::SECCOMP_IOCTL_NOTIF_RECV, notification);
+    asked.map(|_| ()).map_err(|status| status.shown(false))
 }
 
 /// Responds to a notification.
 pub(crate) fn respond(fd: c_int, response: *mut c_void) -> Result<(), Status> {
-    ask(fd, libc::SECCOMP_IOCTL_NOTIF_SEND, response).map_err(|status| status.shown(false))
+    let asked = ask(fd, libc::SECCOMP_IOCTL_NOTIF_SEND, response);
+    asked.map(|_| ()).map_err(|status| status.shown(false))
+}
+
+/// Copies a descriptor into the task, since Linux 5.9; returns its number there.
+pub(crate) fn add_fd(fd: c_int, addfd: *mut c_void) -> Result<c_int, Status> {
+    ask(fd, libc::SECCOMP_IOCTL_NOTIF_ADDFD, addfd).map_err(|status| status.shown(false))
 }
 
 /// Whether a notification is still waiting for its response.
@@ -86,19 +93,20 @@ pub(crate) fn is_valid(fd: c_int, id: u64) -> Result<(), Status> {
         Status::Raw(libc::EINVAL) => ask(fd, IS_VALID_BEFORE_5_9, id),
         status => Err(status),
     });
-    asked.map_err(|status| match status {
+    asked.map(|_| ()).map_err(|status| match status {
         Status::NotSupported => status,
         _ => Status::NoEntry,
     })
 }
 
-fn ask(fd: c_int, request: libc::Ioctl, argument: *mut c_void) -> Result<(), Status> {
+/// Asks the kernel; returns what it returns.
+fn ask(fd: c_int, request: libc::Ioctl, argument: *mut c_void) -> Result<c_int, Status> {
     if !is_known_to_support(Feature::Notify) {
         return Err(Status::NotSupported);
     }
     // SAFETY: the kernel checks descriptor and address: an unusable one is an error, not a fault.
     match unsafe { libc::ioctl(fd, request, argument) } {
         ..0 => Err(Status::last()),
-        _ => Ok(()),
+        returned => Ok(returned),
     }
 }

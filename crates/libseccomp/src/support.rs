@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicI8, AtomicU32, Ordering::Relaxed};
 use tamis_abi::{Action, ActionKind};
 use tamis_kernel::{Errno, Flag, probe};
 
+use crate::next;
+
 /// A feature of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
@@ -113,6 +115,7 @@ pub(crate) fn action(value: u32) -> Option<Action> {
     let is_valid = match action.kind {
         ActionKind::Errno => u32::from(action.data) < MAX_ERRNO,
         ActionKind::Trace => true,
+        ActionKind::Trap if next::release().traps_have_data() => true,
         _ if action.data != 0 => false,
         ActionKind::KillThread | ActionKind::Trap | ActionKind::Allow => true,
         ActionKind::KillProcess => supports(Feature::KillProcess),

@@ -16,6 +16,7 @@
 //! | [`header`] | the header files of the C interface |
 //! | `list` | how long libseccomp's own program is |
 //! | [`pfc`] | the text of `seccomp_export_pfc` |
+//! | [`release`] | the releases of libseccomp whose interface tamis has |
 //! | `meaning` | from a filter to a ruleset |
 //! | [`place`] | the numbers of a name on an architecture, `socketcall` and `ipc` included |
 //!
@@ -35,6 +36,7 @@ pub mod pfc;
 pub mod place;
 mod prune;
 mod pseudo;
+pub mod release;
 pub mod rules;
 pub mod tree;
 
@@ -42,5 +44,6 @@ pub use condition::{Comparison, Condition, Conditions};
 pub use db::{AddError, ArchError, ArchRules, Db, Errno, Exactness};
 pub use pfc::{CallOrder, PseudoCode};
 pub use place::{Place, Resolver};
+pub use release::Release;
 pub use rules::{CallRule, TooComplex};
 pub use tree::{CallTree, Refusal};

@@ -12,6 +12,7 @@ use tamis_abi::{Action, ActionKind, Arch};
 
 use crate::db::{ArchRules, Db, Listed};
 use crate::number;
+use crate::release::Release;
 use crate::tree::{CallTree, Exit, NodeId, WordTest};
 
 /// The order of calls, the attribute `SCMP_FLTATR_CTL_OPTIMIZE`.
@@ -33,6 +34,8 @@ pub struct PseudoCode<'a, T> {
     pub bad_arch: Action,
     /// The order of calls.
     pub order: CallOrder,
+    /// The release whose text it is.
+    pub release: Release,
 }
 
 /// The calls below a leaf of the search tree.
@@ -45,7 +48,7 @@ impl<T: Copy + Ord> Display for PseudoCode<'_, T> {
             self.arch(f, filter)?;
         }
         f.write_str("# invalid architecture action\n")?;
-        action(f, self.bad_arch)?;
+        action(f, self.bad_arch, self.release)?;
         f.write_str("#\n# pseudo filter code end\n#\n")
     }
 }
@@ -74,23 +77,28 @@ impl<T: Copy + Ord> PseudoCode<'_, T> {
             CallOrder::Priority => {
                 calls.sort_by_key(|call| std::cmp::Reverse(call.priority));
                 for call in &calls {
-                    call_rules(f, arch, call, 1)?;
+                    call_rules(f, (arch, self.release), call, 1)?;
                 }
             }
-            CallOrder::BinaryTree => search_tree(f, arch, &calls, filter.counted_calls())?,
+            CallOrder::BinaryTree => {
+                search_tree(f, (arch, self.release), &calls, filter.counted_calls())?;
+            }
         }
         indent(f, 1)?;
         f.write_str("# default action\n")?;
         indent(f, 1)?;
-        action(f, self.db.default_action())
+        action(f, self.db.default_action(), self.release)
     }
 }
+
+/// What decides how a tree is written: its architecture, and the release whose text it is.
+type Target = (Arch, Release);
 
 /// Calls in descending order below comparisons. A comparison opens when the count of calls before it is a multiple of
 /// the calls below it, whether or not there are calls for both sides.
 fn search_tree<T: Copy + Ord>(
     f: &mut Formatter<'_>,
-    arch: Arch,
+    target: Target,
     calls: &[Listed<'_, T>],
     counted: usize,
 ) -> fmt::Result {
@@ -117,7 +125,7 @@ fn search_tree<T: Copy + Ord>(
                 writeln!(f, "else # ($syscall <= {})", call.number)?;
             }
         }
-        call_rules(f, arch, call, depth)?;
+        call_rules(f, target, call, depth)?;
         let ends = |level: &usize| (before + 1) % (CALLS_PER_LEAF << (level + 1)) == 0;
         let closed = (0..levels).filter(ends);
         depth = depth.saturating_sub(closed.count());
@@ -127,7 +135,7 @@ fn search_tree<T: Copy + Ord>(
 
 fn call_rules<T: Copy + Ord>(
     f: &mut Formatter<'_>,
-    arch: Arch,
+    target: Target,
     call: &Listed<'_, T>,
     depth: usize,
 ) -> fmt::Result {
@@ -135,7 +143,7 @@ fn call_rules<T: Copy + Ord>(
         return Ok(());
     };
     let number = call.number;
-    let name = number::resolve_number(arch, number as i32).unwrap_or("UNKNOWN");
+    let name = number::resolve_number(target.0, number as i32).unwrap_or("UNKNOWN");
     let priority = call.priority;
     indent(f, depth)?;
     writeln!(
@@ -144,7 +152,7 @@ fn call_rules<T: Copy + Ord>(
     )?;
     indent(f, depth)?;
     writeln!(f, "if ($syscall == {number})")?;
-    exit(f, tree, tree.top, arch, depth + 1)
+    exit(f, tree, tree.top, target, depth + 1)
 }
 
 /// What is done at the end of a branch; nothing if it falls through.
@@ -152,18 +160,18 @@ fn exit<T: Copy + Ord>(
     f: &mut Formatter<'_>,
     tree: &CallTree<T>,
     exit: Exit<T>,
-    arch: Arch,
+    target: Target,
     depth: usize,
 ) -> fmt::Result {
     match exit {
         Exit::Fall => Ok(()),
         Exit::Action(tagged) => {
             indent(f, depth)?;
-            action(f, tagged.action)
+            action(f, tagged.action, target.1)
         }
         Exit::Level(at) => {
             let mut nodes = tree.level(at).iter();
-            nodes.try_for_each(|id| node(f, tree, *id, arch, depth))
+            nodes.try_for_each(|id| node(f, tree, *id, target, depth))
         }
     }
 }
@@ -200,13 +208,13 @@ fn node<T: Copy + Ord>(
     f: &mut Formatter<'_>,
     tree: &CallTree<T>,
     id: NodeId,
-    arch: Arch,
+    target: Target,
     depth: usize,
 ) -> fmt::Result {
     let node = tree.node(id);
     indent(f, depth)?;
     write!(f, "if ($a{}", node.arg)?;
-    if arch.is_64_bit() {
+    if target.0.is_64_bit() {
         f.write_str(if node.high { ".hi32" } else { ".lo32" })?;
     }
     match node.test {
@@ -216,11 +224,11 @@ fn node<T: Copy + Ord>(
         WordTest::Masked => write!(f, " & 0x{:08x} == ", node.mask)?,
     }
     writeln!(f, "{})", node.value)?;
-    exit(f, tree, node.yes, arch, depth + 1)?;
+    exit(f, tree, node.yes, target, depth + 1)?;
     if node.no != Exit::Fall {
         indent(f, depth)?;
         f.write_str("else\n")?;
-        exit(f, tree, node.no, arch, depth + 1)?;
+        exit(f, tree, node.no, target, depth + 1)?;
     }
     Ok(())
 }
@@ -229,11 +237,12 @@ fn indent(f: &mut Formatter<'_>, depth: usize) -> fmt::Result {
     write!(f, "{:1$}", "", 2 * depth)
 }
 
-fn action(f: &mut Formatter<'_>, action: Action) -> fmt::Result {
+fn action(f: &mut Formatter<'_>, action: Action, release: Release) -> fmt::Result {
     let data = action.data;
     match action.kind {
         ActionKind::KillProcess => writeln!(f, "action KILL_PROCESS;"),
         ActionKind::KillThread => writeln!(f, "action KILL;"),
+        ActionKind::Trap if release.traps_have_data() => writeln!(f, "action TRAP({data});"),
         ActionKind::Trap => writeln!(f, "action TRAP;"),
         ActionKind::Errno => writeln!(f, "action ERRNO({data});"),
         ActionKind::Trace => writeln!(f, "action TRACE({data});"),

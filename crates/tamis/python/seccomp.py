@@ -68,6 +68,16 @@ class _Response(_ctypes.Structure):
     ]
 
 
+class _AddFd(_ctypes.Structure):
+    _fields_ = [
+        ("id", _ctypes.c_uint64),
+        ("flags", _ctypes.c_uint32),
+        ("srcfd", _ctypes.c_uint32),
+        ("newfd", _ctypes.c_uint32),
+        ("newfd_flags", _ctypes.c_uint32),
+    ]
+
+
 def _open_library():
     beside = _os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "..", "libseccomp.so.2")
     library = _ctypes.CDLL(beside if _os.path.exists(beside) else "libseccomp.so.2")
@@ -97,6 +107,7 @@ def _open_library():
         "notify_receive": (i, i, pointer),
         "notify_respond": (i, i, pointer),
         "notify_fd": (i, context),
+        "notify_addfd": (i, i, pointer),
         "export_pfc": (i, context, i),
         "export_bpf": (i, context, i),
         "export_bpf_mem": (i, context, pointer, pointer),
@@ -158,6 +169,16 @@ def ERRNO(errno):
 def TRACE(value):
     """The action by which a tracer is told the lower 16 bits of the value; without a tracer the call fails."""
     return 0x7FF00000 | _int(value) & 0xFFFF
+
+
+def _trapx(value):
+    """The action by which the task gets SIGSYS, with the lower 16 bits of the value as si_errno."""
+    return 0x00030000 | _int(value) & 0xFFFF
+
+
+# Only a library with the interface of libseccomp's main branch takes it.
+if hasattr(_library, "seccomp_notify_addfd"):
+    TRAPX = _trapx
 
 
 def system_arch():
@@ -540,3 +561,20 @@ class SyscallFilter:
             _check(_library.seccomp_notify_respond(descriptor, place))
         finally:
             _library.seccomp_notify_free(None, place)
+
+    def _notify_addfd(self, notify, srcfd, newfd=None, newfd_flags=0, send=False):
+        """Copy a descriptor into the task of a notification; returns its number there.
+
+        It gets the number `newfd`, or else a free one, and `newfd_flags`, O_CLOEXEC or none. With `send` the call returns
+        that number, and the notification has its answer.
+        """
+        flags = (0 if newfd is None else 1) | (2 if send else 0)
+        fields = (notify.id, flags, _integer(srcfd, 32, False), newfd or 0, newfd_flags)
+        descriptor = _library.seccomp_notify_addfd(self.get_notify_fd(), _ctypes.byref(_AddFd(*fields)))
+        if descriptor < 0:
+            _check(descriptor)
+        return descriptor
+
+    if hasattr(_library, "seccomp_notify_addfd"):
+        notify_addfd = _notify_addfd
+    del _notify_addfd

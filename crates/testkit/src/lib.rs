@@ -17,6 +17,7 @@ pub mod guarded;
 pub mod inputs;
 pub mod languages;
 pub mod libseccomp;
+pub mod libseccomp_program;
 pub mod limited;
 pub mod misreadings;
 pub mod nsjail;

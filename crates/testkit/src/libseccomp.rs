@@ -178,11 +178,23 @@ pub struct Library {
 /// # Panics
 /// If it isn't there: the test's package doesn't depend on `tamis-libseccomp`.
 pub fn built_library() -> PathBuf {
+    built("libtamis_libseccomp.so")
+}
+
+/// The same for the library with the interface of libseccomp's main branch.
+///
+/// # Panics
+/// As [`built_library`].
+pub fn built_next_library() -> PathBuf {
+    built("libtamis_libseccomp_next.so")
+}
+
+fn built(name: &str) -> PathBuf {
     let test = env::current_exe().expect("the test has a path");
     let folders = test.ancestors().skip(1).take(2);
-    let mut files = folders.map(|folder| folder.join("libtamis_libseccomp.so"));
+    let mut files = folders.map(|folder| folder.join(name));
     let file = files.find(|path| path.exists());
-    file.expect("tamis-libseccomp is a dependency of the tests")
+    file.expect("the library is a dependency of the tests")
 }
 
 impl Library {

@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 36] = [
+const ALLOWED: [(&str, Option<&[&str]>); 37] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -53,6 +53,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 36] = [
             "abi", "bpf", "compiler", "kernel", "meter", "policy", "profile", "rules", "scmp",
         ]),
     ),
+    ("libseccomp-next", Some(&["libseccomp"])),
     (
         "session",
         Some(&[
@@ -107,6 +108,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 36] = [
             "kernel",
             "learn",
             "libseccomp",
+            "libseccomp-next",
             "lint",
             "macros",
             "meter",

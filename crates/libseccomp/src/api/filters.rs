@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint};
 use std::ptr;
 
-use tamis_scmp::header;
+use tamis_scmp::Release;
 
 use crate::api::{any_filter, code, filter, guarded, native};
 use crate::attributes::Attribute;
@@ -11,6 +11,7 @@ use crate::contexts::{self, Handle};
 use crate::filter::Filter;
 use crate::load;
 use crate::memory;
+use crate::next;
 use crate::status::Status;
 use crate::support;
 
@@ -23,17 +24,28 @@ pub(super) struct Version {
     micro: c_uint,
 }
 
-/// The release of libseccomp whose behaviour this is.
-static VERSION: Version = Version {
-    major: header::VERSION[0],
-    minor: header::VERSION[1],
-    micro: header::VERSION[2],
-};
+impl Version {
+    const fn of(release: Release) -> Version {
+        let [major, minor, micro] = release.version();
+        Version {
+            major,
+            minor,
+            micro,
+        }
+    }
+}
+
+/// The releases of libseccomp whose behaviour this can be.
+static REFERENCE: Version = Version::of(Release::Reference);
+static NEXT: Version = Version::of(Release::Next);
 
 // SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 extern "C" fn seccomp_version() -> *const Version {
-    &raw const VERSION
+    match next::release() {
+        Release::Reference => &raw const REFERENCE,
+        Release::Next => &raw const NEXT,
+    }
 }
 
 // SAFETY: the name and the caller's duties are those of `seccomp.h`.

@@ -10,6 +10,8 @@ mod notifications;
 mod output;
 mod rules;
 
+pub(crate) use notifications::notify_addfd;
+
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

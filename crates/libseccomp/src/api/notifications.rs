@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::api::{code, filter};
+use crate::api::{code, filter, guarded};
 use crate::contexts::Handle;
 use crate::listener;
 use crate::load;
@@ -50,6 +50,14 @@ extern "C" fn seccomp_notify_id_valid(fd: c_int, id: u64) -> c_int {
     code(|| {
         support::level();
         listener::is_valid(fd, id)
+    })
+}
+
+/// The number of the descriptor in the task, or an error code.
+pub(crate) fn notify_addfd(fd: c_int, addfd: *mut c_void) -> c_int {
+    guarded(Status::Fault.code(), || {
+        support::level();
+        listener::add_fd(fd, addfd).unwrap_or_else(Status::code)
     })
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use object::{Object as _, ObjectKind, ObjectSymbol as _};
 use tamis_kernel::search;
-use tamis_scmp::header;
+use tamis_scmp::Release;
 use tamis_session::path_text::PathText;
 
 use crate::cli::output::write_over_link;
@@ -32,8 +32,23 @@ pub(crate) const PYTHON_MODULE: &str = include_str!("../../python/seccomp.py");
 /// Where the module is, from the library's folder.
 pub(crate) const PYTHON_MODULE_PATH: &str = "python3/seccomp.py";
 
-/// The library that the user names, or the one beside this program.
-pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
+/// The same for the library with the interface of libseccomp's main branch.
+pub(crate) const NEXT_FILE_NAME: &str = "libtamis_libseccomp_next.so";
+
+/// A function that only that library has.
+const NEXT_FUNCTION: &CStr = c"seccomp_notify_addfd";
+
+/// The release whose interface a library has.
+pub(crate) fn release_of(library: &Path) -> Result<Release, Failure> {
+    let bytes = fs::read(library).map_err(|error| failed(library, &error))?;
+    Ok(match exports_function(&bytes, NEXT_FUNCTION) {
+        true => Release::Next,
+        false => Release::Reference,
+    })
+}
+
+/// The library that the user names, or the one of a release beside this program.
+pub(crate) fn find(named: Option<&Path>, release: Release) -> Result<PathBuf, Failure> {
     if let Some(path) = named {
         return match path.is_file() {
             true => refuse_other(path).map(|()| path.to_owned()),
@@ -42,14 +57,22 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     }
     let program = env::current_exe().and_then(|path| path.canonicalize());
     let folder = program.as_deref().ok().and_then(Path::parent);
+    // Packages have the reference only.
     let installed = Path::new(INSTALLED).join(soname());
-    let built = ["", "deps"].map(|below| Path::new(below).join(FILE_NAME));
-    let places = built.into_iter().chain([installed]);
+    let installed = (release == Release::Reference).then_some(installed);
+    let (file_name, package) = match release {
+        Release::Reference => (FILE_NAME, "tamis-libseccomp"),
+        Release::Next => (NEXT_FILE_NAME, "tamis-libseccomp-next"),
+    };
+    let built = ["", "deps"].map(|below| Path::new(below).join(file_name));
+    let places = built.into_iter().chain(installed);
     let mut places = places.filter_map(|place| Some(folder?.join(place)));
     let Some(found) = places.find(|place| place.is_file()) else {
         return Err(Failure::usage(
-            format!("{FILE_NAME} is not beside this program"),
-            "build it with `cargo build --release -p tamis-libseccomp`, or name it with --library FILE",
+            format!("{file_name} is not beside this program"),
+            format!(
+                "build it with `cargo build --release -p {package}`, or name it with --library FILE"
+            ),
         ));
     };
     // Beside a program in a folder for all, anybody can put a file.
@@ -64,7 +87,10 @@ fn refuse_other(library: &Path) -> Result<(), Failure> {
     // No other library asks for this variable.
     const VARIABLE: &[u8] = b"TAMIS_EXPLAIN";
     let bytes = fs::read(library).map_err(|error| failed(library, &error))?;
-    let what = match (exports_function(&bytes), contains(&bytes, VARIABLE)) {
+    let what = match (
+        exports_function(&bytes, FUNCTION),
+        contains(&bytes, VARIABLE),
+    ) {
         (true, true) => return Ok(()),
         (true, false) => "libseccomp itself, and not tamis's library in its place",
         (false, _) => "no library with libseccomp's functions",
@@ -75,13 +101,13 @@ fn refuse_other(library: &Path) -> Result<(), Failure> {
     ))
 }
 
-/// Whether a file is a shared library with libseccomp's function. An executable may name that as well.
-fn exports_function(bytes: &[u8]) -> bool {
+/// Whether a file is a shared library with a function. An executable may name it as well.
+fn exports_function(bytes: &[u8], function: &CStr) -> bool {
     let Ok(file) = object::File::parse(bytes) else {
         return false;
     };
     let is_function = |symbol: object::Symbol<'_, '_>| {
-        symbol.is_definition() && symbol.name_bytes() == Ok(FUNCTION.to_bytes())
+        symbol.is_definition() && symbol.name_bytes() == Ok(function.to_bytes())
     };
     file.kind() == ObjectKind::Dynamic && file.dynamic_symbols().any(is_function)
 }
@@ -169,7 +195,7 @@ impl LinkerFolder {
 
 /// The name by which programs ask for libseccomp.
 fn soname() -> String {
-    format!("libseccomp.so.{}", header::VERSION[0])
+    format!("libseccomp.so.{}", Release::default().version()[0])
 }
 
 /// A number for a path, the same in every run: two libraries of one user have two folders.

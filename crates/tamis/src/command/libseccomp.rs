@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use tamis_report::installed::InstalledReport;
-use tamis_scmp::header;
+use tamis_scmp::{Release, header};
 use tamis_session::path_text::PathText;
 
 use crate::cli::library::failed;
@@ -44,11 +44,17 @@ enum What {
         /// Also install `libseccomp.a`, which lies beside the library's file, for programs that are linked statically
         #[arg(long = "static")]
         is_static: bool,
+        /// The interface of libseccomp's main branch, which programs see as 2.7.0: `seccomp_notify_addfd`, `SCMP_ACT_TRAPX`
+        #[arg(long, conflicts_with = "is_static")]
+        next: bool,
     },
 }
 
 /// The file that tells an installation of tamis from one of libseccomp.
 const NOTE: &str = "share/doc/tamis-libseccomp/README";
+
+/// The header with the versions of Linux, which only the later interface has.
+const VERSIONS: &str = "include/seccomp-kvers.h";
 
 /// The static library.
 const ARCHIVE: &str = "lib/libseccomp.a";
@@ -58,13 +64,24 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         prefix,
         library,
         is_static,
+        next,
     } = &args.what;
-    let library = library::find(library.as_deref())?;
+    let asked = match next {
+        true => Release::Next,
+        false => Release::Reference,
+    };
+    let named = library.as_deref();
+    let library = library::find(named, asked)?;
+    // Headers and module belong to the library, whoever named it.
+    let release = library::release_of(&library)?;
+    if release != asked {
+        return Err(other_release(&library, release));
+    }
     let archive = is_static.then(|| library::archive(&library)).transpose()?;
     // Dynamic linker and pkg-config need the whole path.
     let prefix = std::path::absolute(prefix).map_err(|error| failed(prefix, &error))?;
     refuse_foreign(&prefix)?;
-    let files = install(&prefix, &library, archive.as_deref())?;
+    let files = install(&prefix, (&library, release), archive.as_deref())?;
     let report = InstalledReport {
         library: prefix.join("lib").text(),
         prefix: prefix.text(),
@@ -79,7 +96,7 @@ fn refuse_foreign(prefix: &Path) -> Result<(), Failure> {
     if prefix.join(NOTE).exists() {
         return Ok(());
     }
-    let [major, ..] = header::VERSION;
+    let [major, ..] = Release::default().version();
     let soname = format!("libseccomp.so.{major}");
     let below = fs::read_dir(prefix.join("lib"))
         .into_iter()
@@ -99,19 +116,26 @@ fn refuse_foreign(prefix: &Path) -> Result<(), Failure> {
 }
 
 /// Writes all files; returns their paths.
-fn install(prefix: &Path, library: &Path, archive: Option<&Path>) -> Result<Vec<String>, Failure> {
-    let [major, minor, micro] = header::VERSION;
+fn install(
+    prefix: &Path,
+    (library, release): (&Path, Release),
+    archive: Option<&Path>,
+) -> Result<Vec<String>, Failure> {
+    let [major, minor, micro] = release.version();
     let real = format!("libseccomp.so.{major}.{minor}.{micro}");
     let soname = format!("libseccomp.so.{major}");
     let bytes = fs::read(library).map_err(|error| failed(library, &error))?;
+    let interface = header::seccomp_h(release);
     let calls = header::seccomp_syscalls_h();
-    let pkg_config = header::pkg_config(&prefix.to_string_lossy());
+    let pkg_config = header::pkg_config(&prefix.to_string_lossy(), release);
+    let versions = header::seccomp_kvers_h();
+    let versions = (release == Release::Next).then_some((VERSIONS, versions.as_bytes()));
     let mut installed = Vec::new();
     // The note comes first: what an interrupted installation leaves is known to be ours.
     let module = format!("lib/{}", library::PYTHON_MODULE_PATH);
     let files: [(&str, &[u8]); 6] = [
         (NOTE, NOTE_TEXT.as_bytes()),
-        ("include/seccomp.h", header::SECCOMP_H.as_bytes()),
+        ("include/seccomp.h", interface.as_bytes()),
         ("include/seccomp-syscalls.h", calls.as_bytes()),
         ("lib/pkgconfig/libseccomp.pc", pkg_config.as_bytes()),
         (&format!("lib/{real}"), &bytes),
@@ -121,16 +145,27 @@ fn install(prefix: &Path, library: &Path, archive: Option<&Path>) -> Result<Vec<
         archive.map(|archive| fs::read(archive).map_err(|error| failed(archive, &error)));
     let archive_bytes = archive_bytes.transpose()?;
     let archive = archive_bytes.as_deref().map(|bytes| (ARCHIVE, bytes));
-    for (name, bytes) in files.into_iter().chain(archive) {
+    for (name, bytes) in files.into_iter().chain(archive).chain(versions) {
         let path = prefix.join(name);
         make_folder(&path)?;
         write_over_link(&path, bytes)?;
         installed.push(path.text());
     }
-    // That of an earlier installation would be another version.
-    let stale = prefix.join(ARCHIVE);
-    if archive.is_none() && stale.exists() {
-        fs::remove_file(&stale).map_err(|error| failed(&stale, &error))?;
+    // Those of an earlier installation would be another version.
+    let mut stale = vec![(ARCHIVE.to_owned(), archive.is_none())];
+    stale.push((VERSIONS.to_owned(), release == Release::Reference));
+    for other in [Release::Reference, Release::Next] {
+        let [major, minor, micro] = other.version();
+        stale.push((
+            format!("lib/libseccomp.so.{major}.{minor}.{micro}"),
+            other != release,
+        ));
+    }
+    for (name, _) in stale.into_iter().filter(|(_, is_stale)| *is_stale) {
+        let path = prefix.join(name);
+        if path.exists() {
+            fs::remove_file(&path).map_err(|error| failed(&path, &error))?;
+        }
     }
     for (name, target) in [(&soname, &real), (&"libseccomp.so".to_owned(), &soname)] {
         let path = prefix.join("lib").join(name);
@@ -140,6 +175,17 @@ fn install(prefix: &Path, library: &Path, archive: Option<&Path>) -> Result<Vec<
     Ok(installed)
 }
 
+fn other_release(library: &Path, release: Release) -> Failure {
+    let (what, help) = match release {
+        Release::Next => ("libseccomp's main branch", "add `--next`"),
+        Release::Reference => ("libseccomp 2.6.1", "leave out `--next`"),
+    };
+    Failure::usage(
+        format!("{} has the interface of {what}", library.text()),
+        help,
+    )
+}
+
 fn make_folder(of: &Path) -> Result<(), Failure> {
     let make = |folder| replace::make_folder(folder, replace::INSTALLED_FOLDER);
     let made = of.parent().map_or(Ok(()), make);
@@ -147,7 +193,7 @@ fn make_folder(of: &Path) -> Result<(), Failure> {
 }
 
 const NOTE_TEXT: &str = "\
-This prefix has tamis's replacement of libseccomp 2.6.1.
+This prefix has tamis's replacement of libseccomp 2.6.1, or with seccomp-kvers.h that of libseccomp's main branch.
 
 Programs use it if LD_LIBRARY_PATH names its lib folder, or if that folder comes first in
 /etc/ld.so.conf.d and ldconfig was run. Programs that have a copy of libseccomp in themselves don't.
@@ -158,5 +204,5 @@ TAMIS_EXPLAIN=FILE the last filter as a policy in the tamis language.
 
 To switch back, remove the folders from LD_LIBRARY_PATH, PYTHONPATH and /etc/ld.so.conf.d, run ldconfig,
 and delete the files: lib/libseccomp.so*, lib/libseccomp.a, lib/pkgconfig/libseccomp.pc, lib/python3/seccomp.py,
-include/seccomp.h, include/seccomp-syscalls.h and this file. Nothing else was changed.
+include/seccomp.h, include/seccomp-syscalls.h, include/seccomp-kvers.h and this file. Nothing else was changed.
 ";

@@ -13,6 +13,7 @@ use tamis_kernel::run::{self, Command, Ended, Killed, RunError, RunResult, Trapp
 use tamis_recorder::view::signal_name;
 use tamis_report::explain;
 use tamis_report::run::{KilledEntry, MUST_ALLOW_EXECVE, RunReport, TrappedEntry};
+use tamis_scmp::Release;
 use tamis_session::path_text::PathText;
 use tamis_session::{Loaded, NamedProgram, Policy};
 
@@ -163,7 +164,7 @@ fn crash(report: &RunResult) -> Option<String> {
 
 /// The folder in which a command finds the library; notes if the command would not use it, or gets another module.
 fn library_for(command: &[OsString], global: &Global) -> Result<LinkerFolder, Failure> {
-    let mut folder = LinkerFolder::of(&library::find(None)?)?;
+    let mut folder = LinkerFolder::of(&library::find(None, Release::Reference)?)?;
     let copy = command
         .first()
         .and_then(|program| library::private_copy(program));

@@ -64,11 +64,19 @@ fn install(folder: &Path, prefix: &Path) -> Output {
 }
 
 fn install_library(bytes: &[u8], folder: &Path, prefix: &Path) -> Output {
+    install_with(&[], bytes, folder, prefix)
+}
+
+fn install_with(options: &[&str], bytes: &[u8], folder: &Path, prefix: &Path) -> Output {
     let library = folder.join("library.so");
     fs::write(&library, bytes).unwrap();
     let mut command = Command::new(TAMIS);
-    command.args(["libseccomp", "install", "--library"]);
-    command.arg(&library).arg("--prefix").arg(prefix);
+    command.args(["libseccomp", "install"]).args(options);
+    command
+        .arg("--library")
+        .arg(&library)
+        .arg("--prefix")
+        .arg(prefix);
     command.output().expect("tamis starts")
 }
 
@@ -170,4 +178,48 @@ fn what_only_names_the_functions_is_refused() {
         assert!(errors.contains("no library with"), "{file}: {errors}");
         assert!(!prefix.exists());
     }
+}
+
+#[test]
+fn headers_belong_to_the_interface_of_the_library() {
+    let folder = folder("interfaces");
+    let prefix = folder.join("prefix");
+    let text = |name: &str| fs::read_to_string(prefix.join(name)).unwrap();
+    let reference = install(&folder, &prefix);
+    assert!(reference.status.success(), "{reference:?}");
+    assert!(text("include/seccomp.h").contains("#define SCMP_VER_MINOR 6\n"));
+    assert!(!text("include/seccomp.h").contains("TRAPX"));
+    assert!(!prefix.join("include/seccomp-kvers.h").exists());
+    let other = install_with(&["--next"], &library(), &folder, &prefix);
+    assert_eq!(other.status.code(), Some(2), "{other:?}");
+    let message = String::from_utf8_lossy(&other.stderr);
+    assert!(
+        message.contains("has the interface of libseccomp 2.6.1"),
+        "{message}"
+    );
+}
+
+#[test]
+fn the_built_library_of_the_main_branch_is_installed_with_its_headers() {
+    let folder = folder("next");
+    let prefix = folder.join("prefix");
+    let run = |options: &[&str]| {
+        let mut command = Command::new(TAMIS);
+        command.args(["libseccomp", "install"]).args(options);
+        command.arg("--prefix").arg(&prefix);
+        let output = command.output().expect("tamis starts");
+        assert!(output.status.success(), "{output:?}");
+    };
+    let text = |name: &str| fs::read_to_string(prefix.join(name)).unwrap();
+    run(&["--next"]);
+    assert!(text("include/seccomp.h").contains("SCMP_ACT_TRAPX"));
+    assert!(text("include/seccomp-kvers.h").contains("SCMP_KV_7_2 = 85,"));
+    assert!(text("lib/pkgconfig/libseccomp.pc").contains("Version: 2.7.0\n"));
+    assert!(prefix.join("lib/libseccomp.so.2.7.0").is_file());
+    // Back to the reference: nothing of the other stays.
+    run(&[]);
+    assert!(!text("include/seccomp.h").contains("SCMP_ACT_TRAPX"));
+    assert!(!prefix.join("include/seccomp-kvers.h").exists());
+    assert!(!prefix.join("lib/libseccomp.so.2.7.0").exists());
+    assert!(prefix.join("lib/libseccomp.so.2.6.1").is_file());
 }

@@ -6,7 +6,7 @@ use tamis_abi::{Action, Arch, ArgIndex};
 use tamis_bpf::Insn;
 use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{CompileOptions, Effort, Instructions, compile};
-use tamis_scmp::{CallOrder, Comparison, Db, Exactness, PseudoCode};
+use tamis_scmp::{CallOrder, Comparison, Db, Exactness, PseudoCode, Release};
 use tamis_testkit::libseccomp::{Condition, Errno, Library, Op, built_library};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::work;
@@ -113,6 +113,7 @@ fn rules_whose_branches_meet_are_added_with_work_in_proportion() {
             db: &db,
             bad_arch: Action::ALLOW,
             order: CallOrder::Priority,
+            release: Release::Reference,
         };
         let (lines, work) = work::of(|| code.tree_lines());
         assert!(

@@ -18,6 +18,7 @@ mod docker_libseccomp;
 mod dropin_hostile;
 mod dropin_libseccomp;
 mod dropin_man;
+mod dropin_next;
 mod dropin_work;
 mod ebpf_convert;
 mod ebpf_engines;

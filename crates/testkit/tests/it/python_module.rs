@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tamis_testkit::child;
-use tamis_testkit::libseccomp::built_library;
+use tamis_testkit::libseccomp::{built_library, built_next_library};
 use tamis_testkit::skip::{self, Need};
 
 /// Debian's; another Python on the path may not have the module.
@@ -35,10 +35,14 @@ fn scripts() -> PathBuf {
 
 /// A folder laid out as an installation's `lib`: the library of this build and the module.
 fn installation(test: &str) -> PathBuf {
+    installation_of(&built_library(), test)
+}
+
+fn installation_of(library: &Path, test: &str) -> PathBuf {
     let lib = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = fs::remove_dir_all(&lib);
     fs::create_dir_all(lib.join("python3")).unwrap();
-    symlink(built_library(), lib.join("libseccomp.so.2")).unwrap();
+    symlink(library, lib.join("libseccomp.so.2")).unwrap();
     let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tamis/python/seccomp.py");
     fs::copy(module, lib.join("python3/seccomp.py")).unwrap();
     lib
@@ -125,5 +129,34 @@ fn what_libseccomp_added_later_works() {
     assert_eq!(
         printed,
         "rejected: True\ncommitted: True\nin memory: True\nprecomputed: True\nno copies: True\n"
+    );
+}
+
+/// Whether a script can't run: it needs Python 3.8, the numbers of x86-64 and a kernel that takes filters.
+fn without_python() -> bool {
+    let mut command = Command::new(PYTHON);
+    command.args(["-c", "import sys; sys.exit(sys.version_info < (3, 8))"]);
+    let asked = child::output(&mut command);
+    let is_there = cfg!(target_arch = "x86_64") && asked.is_ok_and(|it| it.status.success());
+    if !is_there {
+        skip::because(Need::PythonSeccomp, "no x86-64 or no Python");
+    }
+    !is_there || skip::without_live()
+}
+
+#[test]
+fn names_of_the_main_branch_are_there_with_its_library_only() {
+    if without_python() {
+        return;
+    }
+    let reference = installation("python-reference");
+    let printed = output("next.py", &[], Some(&reference.join("python3")));
+    assert_eq!(printed, "names: [False, False]\n");
+    let next = installation_of(&built_next_library(), "python-next");
+    let printed = output("next.py", &[], Some(&next.join("python3")));
+    assert_eq!(
+        printed,
+        "names: [True, True]\ntrap: 0x31234 True\ncopied: True b'hello'\nsent: 77 b'hello'\n\
+         too late: Library error (errno = -125)\n"
     );
 }

@@ -5,7 +5,6 @@
 //! The program is compiled against our header. It runs with either library, found by name as in any C program.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -16,9 +15,10 @@ use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, TamisOptions};
 use tamis_prover::{Answer, Limits, Subject, decide};
-use tamis_scmp::header;
+use tamis_scmp::Release;
 use tamis_testkit::child;
-use tamis_testkit::libseccomp::{Library, built_library};
+use tamis_testkit::libseccomp::Library;
+use tamis_testkit::libseccomp_program::compile;
 use tamis_testkit::skip::{self, Need};
 
 const PROGRAM: &str = include_str!("hostile.c");
@@ -35,36 +35,8 @@ impl Hostile {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join("dropin_hostile")
             .join(test);
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).expect("a folder for the test");
-        let files = [
-            ("hostile.c", PROGRAM),
-            ("seccomp.h", header::SECCOMP_H),
-            ("seccomp-syscalls.h", &header::seccomp_syscalls_h()),
-        ];
-        for (name, text) in files {
-            fs::write(folder.join(name), text).expect("a file of the test");
-        }
-        symlink(built_library(), folder.join("libseccomp.so.2")).expect("a link to the library");
-        let mut compiler = Command::new("cc");
-        compiler
-            .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror"])
-            .args(["-Wno-missing-field-initializers", "-I.", "-o", "hostile"])
-            .args(["hostile.c", "libseccomp.so.2", "-pthread"])
-            .current_dir(&folder);
-        let built = match compiler.output() {
-            Ok(built) => built,
-            Err(error) => {
-                skip::because(Need::Toolchains, format!("cc: {error}"));
-                return None;
-            }
-        };
-        let messages = String::from_utf8_lossy(&built.stderr);
-        assert!(built.status.success(), "{messages}");
-        Some(Hostile {
-            program: folder.join("hostile"),
-            folder,
-        })
+        let program = compile(&folder, PROGRAM, Release::Reference)?;
+        Some(Hostile { program, folder })
     }
 
     fn run(&self, part: &str, with_ours: bool) -> Output {

@@ -1,0 +1,27 @@
+//! The library that takes the place of libseccomp, with what libseccomp's main branch has beyond 2.6.1.
+//!
+//! It is a library of its own because programs look: `dlsym` finds `seccomp_notify_addfd` here and not in the one that
+//! stands for 2.6.1, and `seccomp_version` differs. All other functions are those of [`tamis_libseccomp`], which are
+//! exported from here; which release they follow is chosen when the library is loaded, before any of them can be called.
+
+use std::ffi::{c_int, c_void};
+
+/// Copies a descriptor into a task that waits for the response to a notification; returns its number there.
+///
+/// # Safety
+/// The pointer is to a `struct seccomp_notif_addfd`, or null.
+// SAFETY: the name and the caller's duties are those of `seccomp.h`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn seccomp_notify_addfd(fd: c_int, addfd: *mut c_void) -> c_int {
+    tamis_libseccomp::next::notify_addfd(fd, addfd)
+}
+
+extern "C" fn choose() {
+    tamis_libseccomp::next::choose();
+}
+
+/// What the dynamic linker calls when it has loaded the library.
+// SAFETY: the section is a list of such functions; this one only stores to an atomic variable.
+#[unsafe(link_section = ".init_array")]
+#[used]
+static CHOOSE: extern "C" fn() = choose;
