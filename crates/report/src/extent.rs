@@ -1,8 +1,8 @@
-//! What a comparison of policies covered: the readings of policies that depend on machine, capabilities and kernel.
+//! What a command examined: the readings of policies that depend on machine, capabilities and kernel.
 
 use serde::Serialize;
 
-/// What was compared.
+/// The readings that were examined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Extent {
     /// Which of the readings.
@@ -18,21 +18,31 @@ pub struct Extent {
     pub has_capabilities: bool,
 }
 
-/// The readings that were compared.
+/// A set of readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Readings {
     /// The only one that the inputs have.
     Only,
-    /// That which the options choose.
+    /// The one that the options select.
     Chosen,
     /// All that the entries of a profile distinguish.
     All,
-    /// That of this machine, by default, and no other.
+    /// The default one, of this machine, and no other.
     Default,
 }
 
 impl Extent {
+    /// That of an input with one reading.
+    pub fn only() -> Extent {
+        Extent {
+            readings: Readings::Only,
+            first: None,
+            has_arches: false,
+            has_capabilities: false,
+        }
+    }
+
     /// What follows an answer that no call contradicts.
     pub fn behind_answer(&self) -> String {
         match (self.readings, &self.first) {
@@ -49,15 +59,21 @@ impl Extent {
 
     /// A line about readings that were not compared; empty if there are none.
     pub fn left_out(&self) -> String {
+        self.other_readings("compared", "compares")
+            .map_or_else(String::new, |line| line + "\n")
+    }
+
+    /// What the readings are that were not examined: past and present tense of what was done with the others.
+    pub fn other_readings(&self, done: &str, does: &str) -> Option<String> {
         match (self.readings, &self.first) {
             (Readings::Default, Some(first)) => {
                 let all = match self.has_capabilities {
                     true => "--arch all --cap all",
                     false => "--arch all",
                 };
-                format!("compared for {first}; `{all}` compares all others\n")
+                Some(format!("{done} for {first}; `{all}` {does} all others"))
             }
-            _ => String::new(),
+            _ => None,
         }
     }
 }

@@ -10,6 +10,7 @@ use tamis_diag::{Diagnostic, Severity, Sources};
 use tamis_lint::{Place, Relevance, registry};
 
 use crate::entry::counted;
+use crate::extent::Extent;
 use crate::place::{element_of, span};
 
 /// The findings about all inputs. The text has one section per input.
@@ -26,6 +27,8 @@ pub struct InputFindings {
     pub folded: usize,
     /// Checks that were not made, with the reason.
     pub gaps: Vec<String>,
+    /// The readings of the input that were checked.
+    pub extent: Extent,
 }
 
 /// A finding by a check or by a front end.
@@ -40,6 +43,8 @@ pub struct FindingEntry {
     pub why: Vec<String>,
     /// How much the policy's own rules give reason for it.
     pub relevance: Relevance,
+    /// The reading of the policy that has it, if the first one doesn't.
+    pub reading: Option<String>,
 }
 
 /// A call with its action.
@@ -127,6 +132,40 @@ impl InputFindings {
         }
     }
 
+    /// The highest severity of a finding.
+    pub fn worst(&self) -> Option<Severity> {
+        let findings = self.findings.iter();
+        findings.map(|finding| finding.diagnostic.severity).max()
+    }
+
+    /// Adds what another reading of the input has beyond the findings that are known.
+    pub fn add_reading(&mut self, title: &str, other: InputFindings) {
+        for mut finding in other.findings {
+            let own = &finding.diagnostic;
+            let is_same = |known: &FindingEntry| {
+                let known = &known.diagnostic;
+                let places = known.labels.first().zip(own.labels.first());
+                let is_same_place = places.is_some_and(|(known, own)| known.span == own.span);
+                known.code == own.code && (is_same_place || known.message == own.message)
+            };
+            if !self.findings.iter().any(is_same) {
+                let note = format!("in the reading of the policy {title}");
+                finding.diagnostic.notes.push(note);
+                finding.reading = Some(title.to_owned());
+                self.findings.push(finding);
+            }
+        }
+        for gap in other.gaps {
+            if !self.gaps.contains(&gap) {
+                self.gaps.push(gap);
+            }
+        }
+        self.folded = self.folded.max(other.folded);
+        // Stable: findings of the first reading stand before others of their severity.
+        self.findings
+            .sort_by_key(|finding| std::cmp::Reverse(finding.diagnostic.severity));
+    }
+
     fn count(&self, severity: Severity) -> usize {
         let findings = self.findings.iter();
         findings
@@ -140,6 +179,14 @@ impl InputFindings {
 struct Gap<'a> {
     input: &'a str,
     what: &'a str,
+}
+
+/// The readings of an input that were checked.
+#[derive(Serialize)]
+struct Checked<'a> {
+    input: &'a str,
+    #[serde(flatten)]
+    extent: &'a Extent,
 }
 
 /// A finding in the document.
@@ -165,6 +212,9 @@ struct Row<'a> {
     why: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<&'a str>,
+    /// The reading of the policy that has it, if the first one doesn't.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reading: Option<&'a str>,
 }
 
 impl FindingEntry {
@@ -176,6 +226,7 @@ impl FindingEntry {
             examples: Vec::new(),
             insn: None,
             relevance: Relevance::Intent,
+            reading: None,
         }
     }
 
@@ -213,9 +264,14 @@ impl FindingEntry {
         result
     }
 
+    /// Whether it concerns a certain rule or instruction.
+    pub fn has_place(&self) -> bool {
+        !self.diagnostic.labels.is_empty() || self.insn.is_some()
+    }
+
     /// Adds the name of the input to a finding without a place.
     pub fn name_input(&mut self, input: &str) {
-        if self.diagnostic.labels.is_empty() && self.insn.is_none() {
+        if !self.has_place() {
             self.diagnostic.notes.push(format!("in {input}"));
         }
     }
@@ -239,6 +295,7 @@ impl FindingEntry {
             insn: None,
             why: vec![finding.why.clone()],
             relevance: finding.relevance,
+            reading: None,
         }
     }
 
@@ -270,6 +327,7 @@ impl Serialize for LintReport {
             notes: usize,
             folded: usize,
             gaps: Vec<Gap<'a>>,
+            checked: Vec<Checked<'a>>,
         }
         let count = |severity| self.inputs.iter().map(|input| input.count(severity)).sum();
         let mut members = Members {
@@ -278,9 +336,14 @@ impl Serialize for LintReport {
             notes: count(Severity::Note),
             folded: self.inputs.iter().map(|input| input.folded).sum(),
             gaps: Vec::new(),
+            checked: Vec::new(),
         };
         for of in &self.inputs {
             let input = &of.input;
+            members.checked.push(Checked {
+                input,
+                extent: &of.extent,
+            });
             members
                 .findings
                 .extend(of.findings.iter().map(|finding| of.row(finding)));
@@ -312,6 +375,7 @@ impl InputFindings {
             examples: &finding.examples,
             why: &finding.why,
             help: diagnostic.help.as_deref(),
+            reading: finding.reading.as_deref(),
         }
     }
 }

@@ -113,7 +113,7 @@ impl Compared {
         global: &Global,
     ) -> Result<Compared, Failure> {
         let own = [SideOptions::parse(left.1)?, SideOptions::parse(right.1)?];
-        let coverage = Coverage::of(load, own.each_ref());
+        let coverage = Coverage::of(load, &own.each_ref());
         let load = coverage.first.for_comparison().keeping_variables();
         let mut left = side::read_alone(left.0, &own[0], &load, global)?;
         let mut right = side::read_alone(right.0, &own[1], &load, global)?;
@@ -149,7 +149,10 @@ impl Compared {
         // What there is to say of the inputs was said at the first reading.
         let quiet = Global::silent();
         let mut seen: Vec<[Side; 2]> = vec![[self.left.clone(), self.right.clone()]];
-        for other in self.coverage.others([&self.left, &self.right])? {
+        for other in self
+            .coverage
+            .others(&[self.left.filters(), self.right.filters()])?
+        {
             // A profile that can't be read for a machine is no filter there.
             let Ok(compared) = Compared::read(sides, self.args, &other.load, &quiet) else {
                 continue;

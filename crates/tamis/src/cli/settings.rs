@@ -1,13 +1,13 @@
-//! What a comparison covers: the machines, capabilities and kernels for which profiles are read.
+//! What a comparison or a check covers: the machines, capabilities and kernels for which profiles are read.
 //!
-//! One reading of a profile leaves out the entries for other architectures and capabilities. Where nobody chose these,
-//! a comparison that finds no change goes on to the other readings ([`tamis_policy::selection`]), so that an answer of
-//! "no changes" holds for every container; `--arch all` and `--cap all` list the changes of all readings.
+//! One reading of a profile leaves out the entries for other architectures and capabilities. Unless the options choose
+//! these, a command that finds nothing goes on to the other readings ([`tamis_policy::selection`]), so that an answer
+//! such as "no changes" holds for every container; `--arch all` and `--cap all` report on all readings.
 
 use tamis_abi::Arch;
 use tamis_policy::selection::{self, ENGINE_ARCHES, Selection, Setting, Varying};
 use tamis_report::extent::{Extent, Readings};
-use tamis_session::{Assignment, Loaded, Side, SideOptions};
+use tamis_session::{Assignment, Loaded, SideOptions};
 
 use super::Failure;
 use super::load::LoadArgs;
@@ -16,27 +16,27 @@ use super::load::LoadArgs;
 const CAPABILITIES: &str = "cap";
 const ALL: &str = "all";
 
-/// The readings that a comparison covers.
+/// The readings that a command covers.
 pub(crate) struct Coverage {
-    /// How both sides are read first.
+    /// The options of the first reading.
     pub(crate) first: LoadArgs,
     varying: Varying,
-    /// Whether all readings were asked for.
-    pub(crate) is_asked_for: bool,
+    /// Whether all readings were requested.
+    pub(crate) is_requested: bool,
 }
 
 /// A reading that differs from the first.
 pub(crate) struct OtherReading {
     /// In words: `on aarch64 with CAP_SYS_NICE`.
     pub(crate) title: String,
-    /// The architectures whose calls are compared; all if empty, as on another machine.
+    /// The architectures whose calls count; all if empty, as on another machine.
     pub(crate) arches: Vec<Arch>,
     pub(crate) load: LoadArgs,
 }
 
 impl Coverage {
-    /// What the options of a comparison ask for.
-    pub(crate) fn of(load: &LoadArgs, own: [&SideOptions; 2]) -> Coverage {
+    /// The coverage that these options select.
+    pub(crate) fn of(load: &LoadArgs, own: &[&SideOptions]) -> Coverage {
         let is_all = |option: &Assignment| {
             option.name == CAPABILITIES
                 && option
@@ -59,27 +59,27 @@ impl Coverage {
                 capabilities: all_capabilities || !has_capabilities,
                 kernels: !has_kernel,
             },
-            is_asked_for: all_arches || all_capabilities,
+            is_requested: all_arches || all_capabilities,
             first,
         }
     }
 
-    /// The readings of two sides beside the first.
+    /// The readings of these inputs, each a stack of filters, beside the first.
     ///
     /// # Errors
     /// If there are too many.
-    pub(crate) fn others(&self, sides: [&Side; 2]) -> Result<Vec<OtherReading>, Failure> {
-        if !self.goes_on(sides) {
+    pub(crate) fn others(&self, inputs: &[&[Loaded]]) -> Result<Vec<OtherReading>, Failure> {
+        if !self.goes_on(inputs) {
             return Ok(Vec::new());
         }
-        let filters = || sides.into_iter().flat_map(Side::filters);
-        let own: Vec<Selection> = filters()
+        let filters = inputs.iter().copied().flatten();
+        let own: Vec<Selection> = filters
             .filter_map(|filter| self.selection(filter))
             .collect();
         let own: Vec<&Selection> = own.iter().collect();
         let settings = selection::settings(&own, self.varying).map_err(|_| {
             Failure::gave_up(
-                "the entries depend on too many capabilities to compare all sets of them",
+                "the entries depend on too many capabilities to read the policy for all sets of them",
                 Some("choose some with `--cap`".to_owned()),
             )
         })?;
@@ -91,17 +91,14 @@ impl Coverage {
         Ok(others.map(|setting| self.reading(setting)).collect())
     }
 
-    /// Whether there is more to compare than the first reading: a program or a policy that is made for one reading of a
-    /// profile differs from its others, so both sides must be profiles unless all readings are asked for.
-    fn goes_on(&self, sides: [&Side; 2]) -> bool {
+    /// Whether there is more than the first reading: a program or a policy that is made for one reading of a profile differs
+    /// from its others, so all inputs must be profiles unless all readings are requested.
+    fn goes_on(&self, inputs: &[&[Loaded]]) -> bool {
         let is_profile = |filter: &Loaded| match filter {
             Loaded::Policy(policy) => policy.selection.is_some(),
             Loaded::Program(_) => false,
         };
-        self.is_asked_for
-            || sides
-                .iter()
-                .all(|side| side.filters().iter().any(is_profile))
+        self.is_requested || inputs.iter().all(|filters| filters.iter().any(is_profile))
     }
 
     fn selection(&self, filter: &Loaded) -> Option<Selection> {
@@ -110,8 +107,8 @@ impl Coverage {
         };
         match &policy.selection {
             Some(selection) => Some(selection.clone()),
-            // A policy that states no architecture is for each machine; that is compared on request.
-            None if self.is_asked_for && !policy.states_arches => Some(Selection {
+            // A policy that states no architecture is for each machine; the others are read on request.
+            None if self.is_requested && !policy.states_arches => Some(Selection {
                 natives: ENGINE_ARCHES.into(),
                 ..Selection::default()
             }),
@@ -144,10 +141,10 @@ impl Coverage {
         }
     }
 
-    /// What a comparison covered: all readings, or the first.
-    pub(crate) fn extent(&self, sides: [&Side; 2], has_others: bool) -> Extent {
+    /// Which readings were examined: all, or the first.
+    pub(crate) fn extent(&self, inputs: &[&[Loaded]], has_others: bool) -> Extent {
         let policies = || {
-            let filters = sides.into_iter().flat_map(Side::filters);
+            let filters = inputs.iter().copied().flatten();
             filters.filter_map(|filter| match filter {
                 Loaded::Policy(policy) => Some(policy),
                 Loaded::Program(_) => None,
@@ -162,7 +159,7 @@ impl Coverage {
         let readings = match has_several {
             false => Readings::Only,
             true if !varies => Readings::Chosen,
-            true if has_others && self.goes_on(sides) => Readings::All,
+            true if has_others && self.goes_on(inputs) => Readings::All,
             true => Readings::Default,
         };
         Extent {

@@ -151,7 +151,7 @@ struct Tasks {
 
 impl Tasks {
     /// Adds a process, and its threads with other filters; without any filter only if it was asked for.
-    fn add(&mut self, pid: i32, is_asked_for: bool) -> Result<(), DumpError> {
+    fn add(&mut self, pid: i32, is_requested: bool) -> Result<(), DumpError> {
         // The first thread may end before the others.
         let own = match dump(pid) {
             Err(DumpError::Ended) => None,
@@ -163,7 +163,7 @@ impl Tasks {
             let name = || format!("{} (thread of {pid})", name(tid));
             match dump(tid) {
                 Ok(filters) if own.as_ref() == Some(&filters) => {}
-                Ok(filters) if own.is_none() && !is_asked_for && filters.is_empty() => {}
+                Ok(filters) if own.is_none() && !is_requested && filters.is_empty() => {}
                 Ok(filters) => threads.push(Found {
                     tid,
                     name: name(),
@@ -177,7 +177,7 @@ impl Tasks {
         let is_alone = threads.is_empty() && unreadable.is_empty();
         match own {
             None if is_alone => return Err(DumpError::Ended),
-            Some(filters) if is_asked_for || !filters.is_empty() || !threads.is_empty() => {
+            Some(filters) if is_requested || !filters.is_empty() || !threads.is_empty() => {
                 let name = name(pid);
                 let tid = pid;
                 self.found.push(Found { tid, name, filters });

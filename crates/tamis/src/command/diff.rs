@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     ];
     let mut compared = Compared::read(sides, args.scope, &args.load, global)?;
     let mut listing = list(args, &mut compared, &scope)?;
-    let goes_on = compared.coverage.is_asked_for || code(args, &listing) == exit::OK;
+    let goes_on = compared.coverage.is_requested || code(args, &listing) == exit::OK;
     let has_changes = code(args, &listing) == exit::NO;
     let (elsewhere, goes_on) = match goes_on {
         true => match list_elsewhere(args, &compared, sides, &scope, &mut listing) {
@@ -79,9 +79,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         },
         false => (Vec::new(), false),
     };
-    let extent = compared
-        .coverage
-        .extent([&compared.left, &compared.right], goes_on);
+    let extent = compared.coverage.extent(
+        &[compared.left.filters(), compared.right.filters()],
+        goes_on,
+    );
     let code = code(args, &listing);
     let report = DiffReport {
         old: compared.left.name,

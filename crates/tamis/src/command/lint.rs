@@ -9,13 +9,15 @@ use tamis_diag::{Code, Diagnostic, Severity, code};
 use tamis_lint::{Check, LintInput, Meaning, Relevance, Statements, registry};
 use tamis_policy::systemd;
 use tamis_report::entry::counted;
+use tamis_report::extent::Extent;
 use tamis_report::lint::{FindingEntry, InputFindings, LintChecksReport, LintReport, sarif};
 use tamis_rules::Origin;
-use tamis_session::{Loaded, NamedProgram, Policy};
+use tamis_session::{Loaded, NamedProgram, Policy, Side};
 
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{document_json, print, show};
+use crate::cli::settings::Coverage;
 use crate::cli::side;
 use crate::cli::{Failure, Global, budget, exit, input, message};
 
@@ -29,6 +31,7 @@ Examples:
   tamis lint default.json --arch x86_64 --min-severity warning
   tamis lint --stack first.bpf second.bpf third.bpf
   tamis lint profile.json --runtime runc
+  tamis lint profile.json --arch all --cap all
   tamis lint profile.json --sarif > lint.sarif
 Exit status: 1 if there is a warning, 2 if an input can't be read, 3 if there is none and something wasn't checked.")]
 pub(crate) struct Args {
@@ -107,19 +110,20 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return Ok(exit::OK);
     }
     let checks = args.checks()?;
+    let coverage = Coverage::of(&args.load, &[]);
     let inputs = args.inputs.iter();
-    let loaded = inputs.map(|input| args.load.read(input, global));
+    let loaded = inputs.map(|input| coverage.first.read(input, global));
     let loaded: Vec<Loaded> = loaded.collect::<Result<_, _>>()?;
-    args.load.check_options(&loaded)?;
+    coverage.first.check_options(&loaded)?;
     let inputs: Vec<InputFindings> = match args.stack {
-        true => vec![args.stack_report(loaded, &checks)?],
+        true => vec![args.stack_report(loaded, &coverage.first, &checks)?],
         false => {
-            let reports = loaded.into_iter().map(|input| args.report(input, &checks));
+            let inputs = args.inputs.iter().zip(loaded);
+            let reports = inputs.map(|(path, input)| args.report(path, input, &coverage, &checks));
             reports.collect::<Result<_, _>>()?
         }
     };
-    let severities = inputs.iter().flat_map(|input| &input.findings);
-    let worst = severities.map(|finding| finding.diagnostic.severity).max();
+    let worst = inputs.iter().filter_map(InputFindings::worst).max();
     let has_gaps = inputs.iter().any(|input| !input.gaps.is_empty());
     let report = LintReport { inputs };
     if args.sarif {
@@ -145,6 +149,9 @@ fn print_findings(report: &LintReport, global: &Global) -> Result<(), Failure> {
             message(&format!("{}: {gap}", input.input));
         }
         global.notice(&format!("{}: {}", input.input, input.counts()));
+        if let Some(others) = input.extent.other_readings("checked", "checks") {
+            global.notice(&format!("{}: {others}", input.input));
+        }
         if input.folded > 0 {
             let findings = counted(input.folded, "more finding");
             let about = "about calls that no rule of it concerns: `--all` shows them";
@@ -182,28 +189,63 @@ impl Args {
         checks.iter().filter(is_made).copied().collect()
     }
 
-    /// Whether a policy was read for one of several machines: its text may have statements for others.
-    fn is_selected(&self, policy: &Policy) -> bool {
-        let is_profile = PROFILES.contains(&policy.kind.name());
-        is_profile || !policy.states_arches || !self.load.arches.is_empty()
+    /// The findings about an input in its first reading, and those that only other readings have: all if these are
+    /// requested; if no option selects one and the first has no warning, those about entries. What a machine lacks for
+    /// which nobody wrote the profile is no fault of it.
+    fn report(
+        &self,
+        path: &str,
+        input: Loaded,
+        coverage: &Coverage,
+        checks: &[Check],
+    ) -> Result<InputFindings, Failure> {
+        let mut report = self.reading_report(input.clone(), &coverage.first, checks)?;
+        let first = Side::new(path, vec![input], false);
+        let inputs = [first.filters()];
+        let goes_on = coverage.is_requested || report.worst() < Some(Severity::Warning);
+        if goes_on {
+            let mut known = vec![first.clone()];
+            for other in coverage.others(&inputs)? {
+                // A profile that can't be read for a machine is no filter there.
+                let Ok(reading) = other.load.read(path, &Global::silent()) else {
+                    continue;
+                };
+                let side = Side::new(path, vec![reading.clone()], false);
+                if !known.iter().any(|known| known.is_identical(&side)) {
+                    known.push(side);
+                    let mut own = self.reading_report(reading, &other.load, checks)?;
+                    if !coverage.is_requested {
+                        own.findings.retain(FindingEntry::has_place);
+                    }
+                    report.add_reading(&other.title, own);
+                }
+            }
+        }
+        report.extent = coverage.extent(&inputs, goes_on);
+        Ok(report)
     }
 
-    /// The findings about one input.
-    fn report(&self, input: Loaded, checks: &[Check]) -> Result<InputFindings, Failure> {
+    /// The findings about one reading of an input.
+    fn reading_report(
+        &self,
+        input: Loaded,
+        load: &LoadArgs,
+        checks: &[Check],
+    ) -> Result<InputFindings, Failure> {
         match input {
             Loaded::Policy(policy) => {
                 let checks = self.checks_of(&policy, checks);
                 let kept = kept(&policy);
                 let statements = match policy.kind.name() {
                     UNIT => Statements::Settings { kept: &kept },
-                    _ if self.is_selected(&policy) => Statements::Selected,
+                    _ if is_selected(&policy, load) => Statements::Selected,
                     _ => Statements::Rules,
                 };
                 let meaning = Meaning::Policy(&policy.ruleset);
-                let found = self.found(&policy.name, meaning, statements, &checks)?;
+                let found = self.found(&policy.name, meaning, statements, load, &checks)?;
                 Ok(self.policy_report(*policy, found))
             }
-            Loaded::Program(raw) => self.program_report(raw.name.clone(), vec![raw], checks),
+            Loaded::Program(raw) => self.program_report(raw.name.clone(), vec![raw], load, checks),
         }
     }
 
@@ -211,6 +253,7 @@ impl Args {
     fn stack_report(
         &self,
         inputs: Vec<Loaded>,
+        load: &LoadArgs,
         checks: &[Check],
     ) -> Result<InputFindings, Failure> {
         let help = "compile it first: `tamis compile POLICY -o FILTER`";
@@ -218,7 +261,7 @@ impl Args {
             .into_iter()
             .map(|input| input.into_named_program(help))
             .collect::<Result<_, _>>()?;
-        self.program_report("the stack".to_owned(), programs, checks)
+        self.program_report("the stack".to_owned(), programs, load, checks)
     }
 
     fn found(
@@ -226,12 +269,13 @@ impl Args {
         name: &str,
         meaning: Meaning,
         statements: Statements,
+        load: &LoadArgs,
         checks: &[Check],
     ) -> Result<tamis_lint::Found, Failure> {
         let subject = LintInput {
             meaning,
             statements,
-            assumed_arch: self.load.call_arch(),
+            assumed_arch: load.call_arch(),
             runtime: self.runtime.map(Into::into),
         };
         let (limits, stop) = (self.limits.limits(), budget::stop());
@@ -264,6 +308,7 @@ impl Args {
         &self,
         input: String,
         programs: Vec<NamedProgram>,
+        load: &LoadArgs,
         checks: &[Check],
     ) -> Result<InputFindings, Failure> {
         let names: Vec<String> = programs.iter().map(|raw| raw.name.clone()).collect();
@@ -272,6 +317,7 @@ impl Args {
             &input,
             Meaning::Filters(&stack),
             Statements::default(),
+            load,
             checks,
         )?;
         let findings = found.findings.iter();
@@ -307,6 +353,7 @@ impl Args {
             findings,
             folded,
             gaps,
+            extent: Extent::only(),
         }
     }
 
@@ -314,6 +361,12 @@ impl Args {
         let mut allowed = self.allow.iter();
         allowed.any(|name| name.eq_ignore_ascii_case(code.id))
     }
+}
+
+/// Whether a policy was read for one of several machines: its text may have statements for others.
+fn is_selected(policy: &Policy, load: &LoadArgs) -> bool {
+    let is_profile = PROFILES.contains(&policy.kind.name());
+    is_profile || !policy.states_arches || !load.arches.is_empty()
 }
 
 /// The places of settings that do more than filter, of a unit.

@@ -96,9 +96,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if goes_on && let Some(other) = elsewhere(&compared, question, &scope, sides)? {
         result = other;
     }
-    let extent = compared
-        .coverage
-        .extent([&compared.left, &compared.right], goes_on);
+    let extent = compared.coverage.extent(
+        &[compared.left.filters(), compared.right.filters()],
+        goes_on,
+    );
     let Outcome {
         answer,
         found,

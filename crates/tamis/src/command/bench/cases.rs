@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_of_one_call_is_timed_even_if_none_is_asked_for() {
+    fn a_profile_of_one_call_is_timed_even_if_none_is_requested() {
         let arch = load::native_arch();
         let mut profile = Profile::default();
         let nr = syscall::number(arch, "getpid").unwrap();
