@@ -1,10 +1,11 @@
 //! Strict JSON with spans: objects, arrays, strings and integers, and errors for other values.
 //!
-//! The text is scanned by `jsonc-parser` with every extension off; it keeps the text of numbers, so
+//! Nothing beyond RFC 8259 is accepted, and the text of numbers is kept, so
 //! 64-bit values are exact. Nesting and values are counted before that, and duplicate keys are looked for after it.
 //! What is made is a [`Document`], whose size is in proportion to the text.
 
 mod parse;
+mod scan;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Severity};

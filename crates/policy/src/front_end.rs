@@ -45,6 +45,8 @@ pub struct FrontEnd {
     pub options: &'static [&'static LanguageOption],
     /// Whether the meaning of a policy depends on [`ParseOptions::kernel`].
     pub uses_kernel: bool,
+    /// Whether the programs that read the language ignore a byte order mark before the text.
+    pub ignores_byte_order_mark: bool,
     /// Whether a text looks as if it were written in it. Mistakes in the text should not matter.
     pub recognises: fn(&str) -> bool,
     /// Reads a policy: the source, and what it includes by the loader.

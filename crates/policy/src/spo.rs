@@ -36,6 +36,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     extensions: &["yaml", "yml", "json"],
     options: &[&oci::ENOSYS_TAIL, &oci::NATIVE_ONLY, &oci::TEXT],
     uses_kernel: false,
+    ignores_byte_order_mark: true,
     recognises,
     parse: |sources, source, _, common| parse(sources, source, &oci::OciOptions::of(common)).into(),
 };

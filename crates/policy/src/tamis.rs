@@ -42,6 +42,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     extensions: &["tamis"],
     options: &[],
     uses_kernel: false,
+    ignores_byte_order_mark: true,
     recognises: parser::recognises,
     parse: parse_for_any,
 };

@@ -21,7 +21,7 @@ use tamis_policy::limits::MAX_SOURCE_BYTES;
 use tamis_policy::loader::{Loaded, Loader};
 
 use crate::error::Error;
-use crate::input::{Input, without_byte_order_mark};
+use crate::input::Input;
 use crate::path_text::{PathText, path_of};
 
 /// Why a file could not be read.
@@ -174,7 +174,7 @@ impl FileLoader {
         self.files.push(path);
         Ok(Loaded {
             name: input.name,
-            text: without_byte_order_mark(&text).to_owned(),
+            text,
         })
     }
 }

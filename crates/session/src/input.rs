@@ -1,6 +1,7 @@
 //! Inputs as they come, before they are understood: bytes with a name.
 
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_policy::front_end::FrontEnd;
 
 use crate::error::Error;
 
@@ -45,9 +46,30 @@ impl Input {
     }
 }
 
-/// The text that follows a byte order mark: some editors write one, and it means nothing in UTF-8.
-pub(crate) fn without_byte_order_mark(text: &str) -> &str {
-    text.trim_start_matches('\u{feff}')
+impl Input {
+    /// Refuses a byte order mark before a text in a language whose programs read no text with it.
+    pub(crate) fn refuse_byte_order_mark(&self, front_end: &FrontEnd) -> Result<(), Error> {
+        let text = match str::from_utf8(&self.bytes) {
+            Ok(text) if text.starts_with(BYTE_ORDER_MARK) => text,
+            _ => return Ok(()),
+        };
+        let mut sources = Sources::new();
+        let source = sources.add(self.name.clone(), text);
+        let span = Span::new(source, 0, BYTE_ORDER_MARK.len_utf8());
+        let message = format!("a byte order mark stands before {}", front_end.title);
+        let diagnostic = Diagnostic::error(code::NOT_UTF8, message)
+            .label(span, "programs that read this format refuse it")
+            .help("save the file as UTF-8 without a byte order mark");
+        Err(Error::diagnostic(diagnostic, sources))
+    }
+}
+
+/// What some editors write before a text; it means nothing in UTF-8.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// The text that follows a byte order mark.
+fn without_byte_order_mark(text: &str) -> &str {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
 /// The diagnostic points into the text with every broken byte replaced; what stands before the first

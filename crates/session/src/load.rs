@@ -70,6 +70,11 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
         certainty,
         arch: options.call_arch(),
     };
+    if let InputKind::Policy(front_end) = kind
+        && !front_end.ignores_byte_order_mark
+    {
+        input.refuse_byte_order_mark(front_end)?;
+    }
     let mut sources = Sources::new();
     let source = input.add_to(&mut sources)?;
     match kind {

@@ -4,9 +4,10 @@ codes! { INPUT;
     FILE_TOO_LARGE = "TM0001", "file too large",
         "Policies and programs are small. tamis reads at most a fixed number of bytes, so that a wrong path \
          does not exhaust memory. Check the path.";
-    NOT_UTF8 = "TM0002", "text is not UTF-8",
+    NOT_UTF8 = "TM0002", "text is not UTF-8 without a byte order mark",
         "Policy languages are UTF-8 text. The label shows the first invalid byte. A raw program is detected \
-         by its format; use --from to set the kind.";
+         by its format; use --from to set the kind. Container runtimes, Firecracker, minijail and kafel refuse a \
+         file that begins with a byte order mark, so tamis does, too; systemd ignores it.";
     NOT_A_CALL = "TM0003", "not a system call",
         "A call is written `[ARCH] NAME(ARGUMENTS)`: `x86_64 socket(AF_INET, SOCK_STREAM|SOCK_CLOEXEC)`, \
          `openat(flags=O_RDONLY)`, `x86 102(1)`. Missing arguments are 0, `@0x401000` adds an instruction \

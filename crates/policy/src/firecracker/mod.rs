@@ -32,6 +32,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     extensions: &["json"],
     options: &[&THREAD],
     uses_kernel: false,
+    ignores_byte_order_mark: false,
     recognises,
     parse: parse_for_any,
 };

@@ -40,6 +40,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     extensions: &["policy", "kafel"],
     options: &[],
     uses_kernel: false,
+    ignores_byte_order_mark: false,
     recognises,
     parse: |sources, root, loader, common| {
         let options = KafelOptions {

@@ -54,6 +54,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
         &ARCH_JSON,
     ],
     uses_kernel: false,
+    ignores_byte_order_mark: false,
     recognises: |text| parser::recognises(front_end::first_line(text)),
     parse: |sources, root, loader, common| {
         let is_said = !common.asked_arches.is_empty() || common.minijail.arch_json.is_none();

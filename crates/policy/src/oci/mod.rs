@@ -52,6 +52,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     extensions: &["json"],
     options: &[&CAP, &ENOSYS_TAIL, &NATIVE_ONLY, &TEXT],
     uses_kernel: true,
+    ignores_byte_order_mark: false,
     recognises,
     parse: parse_for_any,
 };

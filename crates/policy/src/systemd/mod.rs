@@ -101,6 +101,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     extensions: &["service", "socket", "mount", "swap"],
     options: &[&VERSION],
     uses_kernel: true,
+    ignores_byte_order_mark: true,
     recognises: |text| unit::section(unit::first_line(text)).is_some(),
     parse: |sources, root, _, common| {
         let assumed = common.systemd.assumed();

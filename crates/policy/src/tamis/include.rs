@@ -121,7 +121,9 @@ impl Expansion<'_> {
         if self.done.contains(loaded.name.as_str()) {
             return;
         }
-        let source = self.sources.add(loaded.name, loaded.text);
+        // Some editors write a byte order mark.
+        let own = loaded.text.strip_prefix('\u{feff}').unwrap_or(&loaded.text);
+        let source = self.sources.add(loaded.name, own);
         let text = self.sources.get(source).text.clone();
         let lex = |sink: &mut Sink| drop(lexer::tokens(source, &text, sink));
         match first_mistake(lex) {

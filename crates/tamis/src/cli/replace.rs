@@ -5,10 +5,10 @@
 //! refused everywhere: a link would lead to a file of ours, and a file would stay its owner's, who can change it later. A
 //! path is followed link by link, and what was found is opened without following another.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, fchown, symlink,
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown, symlink,
 };
 use std::path::{Component, Path, PathBuf};
 
@@ -40,11 +40,14 @@ pub(super) fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<(
     written.inspect_err(|_| remove_leftover(&temporary))
 }
 
-/// Gives a file the owner and permissions of the one that it replaces.
+/// Gives a file the owner and permissions of the one that it replaces. Only root may give a file away; for others the new one
+/// is theirs, as if the old had been removed, and what its mode gave to another owner and group is given to nobody.
 fn take_after(file: &File, old: &Metadata) -> io::Result<()> {
-    // Only root may give a file away; for others the new one is theirs, as if the old had been removed.
-    let _ = fchown(file, Some(old.uid()), Some(old.gid()));
-    file.set_permissions(old.permissions())
+    let is_given = fchown(file, Some(old.uid()), Some(old.gid())).is_ok();
+    file.set_permissions(match is_given {
+        true => old.permissions(),
+        false => Permissions::from_mode(old.mode() & OWN_BITS),
+    })
 }
 
 /// Opens a file for a result that is written while it comes, without what it had.
@@ -58,6 +61,8 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     options.custom_flags(libc::O_NOFOLLOW).open(real)
 }
 
+/// The bits of a mode that don't depend on who owns the file: no set-user-ID, and nobody else writes.
+const OWN_BITS: u32 = 0o755;
 /// The modes of files and folders for whoever the user's mask lets write.
 pub(crate) const FILE: u32 = 0o666;
 pub(crate) const FOLDER: u32 = 0o777;
@@ -65,8 +70,8 @@ pub(crate) const FOLDER: u32 = 0o777;
 pub(crate) const INSTALLED_FILE: u32 = 0o644;
 pub(crate) const INSTALLED_FOLDER: u32 = 0o755;
 
-/// Makes a folder for results, and those above it, with this mode less the user's mask. One that is there stays, unless somebody else has put it into a folder
-/// for all.
+/// Makes a folder for results, and those above it, with this mode less the user's mask. One that exists stays, unless
+/// another user has put it into a folder for all.
 pub(crate) fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
     if path == Path::new("") {
         return Ok(());

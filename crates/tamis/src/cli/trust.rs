@@ -35,6 +35,28 @@ pub(crate) fn own_user() -> io::Result<u32> {
     Ok(fs::metadata("/proc/self")?.uid())
 }
 
+/// Root's number, the owner of `/`; `None` in a user namespace that doesn't have it. There the kernel shows one number for all
+/// users outside, so root's files can't be told from those of others.
+fn root_user() -> io::Result<Option<u32>> {
+    let owner = fs::metadata("/")?.uid();
+    let map = fs::read_to_string("/proc/self/uid_map")?;
+    Ok(is_mapped(&map, owner).then_some(owner))
+}
+
+/// Whether a user namespace with this map has a user of this number.
+fn is_mapped(map: &str, user: u32) -> bool {
+    let user = u64::from(user);
+    map.lines().any(|line| {
+        let mut numbers = line.split_whitespace().map(str::parse::<u64>);
+        match (numbers.next(), numbers.next(), numbers.next()) {
+            (Some(Ok(first)), Some(Ok(_)), Some(Ok(count))) => {
+                (first..first.saturating_add(count)).contains(&user)
+            }
+            _ => false,
+        }
+    })
+}
+
 /// Why somebody else can change what is at a path, as a clause about the file or folder; `None` if nobody can.
 ///
 /// Each part of the path is looked at from the root on, so that nobody can change a part behind the look.
@@ -44,8 +66,7 @@ pub(crate) fn own_user() -> io::Result<u32> {
 pub(crate) fn weakness(path: &Path, span: Span) -> io::Result<Option<String>> {
     let path = fs::canonicalize(path)?;
     let own = own_user()?;
-    // In a user namespace root is another number, or none.
-    let root = fs::metadata("/")?.uid();
+    let root = root_user()?;
     let mut parts: Vec<&Path> = path.ancestors().collect();
     parts.reverse();
     for part in parts {
@@ -56,7 +77,7 @@ pub(crate) fn weakness(path: &Path, span: Span) -> io::Result<Option<String>> {
         let by_group = mode & GROUP_WRITES != 0 && data.gid() != own;
         let why = if data.file_type().is_symlink() {
             "became a symbolic link".to_owned()
-        } else if owner != own && owner != root {
+        } else if owner != own && Some(owner) != root {
             format!("belongs to user {owner}")
         } else if mode & ALL_WRITE != 0 && !is_held {
             "can be written by all users".to_owned()
@@ -85,6 +106,23 @@ mod tests {
 
     fn set(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn users_outside_a_namespace_are_nobody_in_it() {
+        let initial = "         0          0 4294967295\n";
+        let container = "         0       1000          1\n         1     100000      65536\n";
+        for (map, user, is_there) in [
+            (initial, 0, true),
+            (initial, 65534, true),
+            (container, 0, true),
+            (container, 65534, true),
+            (container, 65537, false),
+            ("      1000       1000          1\n", 65534, false),
+            ("", 0, false),
+        ] {
+            assert_eq!(is_mapped(map, user), is_there, "{map}{user}");
+        }
     }
 
     #[test]
