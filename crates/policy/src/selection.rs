@@ -8,10 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use tamis_abi::{Arch, KernelVersion};
+use tamis_abi::{Arch, KernelVersion, syscall};
 
 /// The most capabilities that may decide together about a call.
 const MAX_DECIDING: usize = 8;
+/// The calls that stand for several others.
+const MULTIPLEXERS: [&str; 2] = ["socketcall", "ipc"];
 /// The most readings.
 const MAX_SETTINGS: usize = 4096;
 
@@ -153,6 +155,17 @@ fn capability_sets(selections: &[&Selection]) -> Result<BTreeSet<Capabilities>, 
             all.extend(capabilities.iter().map(String::as_str));
         }
     }
+    // An entry for `socketcall` and one for `socket` decide together about `socketcall(SYS_SOCKET, …)`.
+    for multiplexer in MULTIPLEXERS {
+        let Some(own) = deciding.get(multiplexer).cloned() else {
+            continue;
+        };
+        for (call, all) in &mut deciding {
+            if is_made_through(call, multiplexer) {
+                all.extend(&own);
+            }
+        }
+    }
     let groups: BTreeSet<&BTreeSet<&str>> = deciding.values().collect();
     let mut sets = BTreeSet::new();
     for group in groups {
@@ -184,6 +197,12 @@ fn capability_sets(selections: &[&Selection]) -> Result<BTreeSet<Capabilities>, 
         }
     }
     Ok(sets)
+}
+
+/// Whether a call can be made through a multiplexer, on some architecture; x86 has all.
+fn is_made_through(call: &str, multiplexer: &str) -> bool {
+    let through = syscall::multiplexed(Arch::X86, call).map(|through| through.nr);
+    through.is_some() && through == syscall::number(Arch::X86, multiplexer)
 }
 
 /// A kernel between each two versions from which entries change; the newest is the default.
@@ -270,6 +289,25 @@ mod tests {
         assert_eq!(held[0], "D");
         held.sort();
         assert_eq!(held, ["", "A", "AB", "ABD", "AD", "B", "BD", "CD", "D"]);
+    }
+
+    #[test]
+    fn a_multiplexer_and_its_calls_are_combined() {
+        let own = selection(
+            &[
+                ("socketcall", &["A"]),
+                ("socket", &["B"]),
+                ("semop", &["C"]),
+            ],
+            &[],
+        );
+        let sets = settings(&[&own], ALL).unwrap();
+        let held = |setting: &Setting| {
+            let own = setting.capabilities.iter().flat_map(|own| &own.all);
+            own.map(String::as_str).collect::<String>()
+        };
+        let held: BTreeSet<String> = sets.iter().map(held).collect();
+        assert_eq!(held, ["", "A", "AB", "B", "C"].map(str::to_owned).into());
     }
 
     #[test]
