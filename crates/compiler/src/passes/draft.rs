@@ -114,11 +114,6 @@ impl Condition {
         self.predicate == Predicate::True
     }
 
-    /// Whether it never holds.
-    pub(super) fn is_false(&self) -> bool {
-        self.predicate == Predicate::False
-    }
-
     /// Whether it was made in this run or later.
     pub(super) fn is_made_since(&self, run: usize) -> bool {
         self.made_in >= run

@@ -10,13 +10,10 @@ pub mod registry;
 mod draft;
 mod pass_run;
 
-mod assume_earlier_rules;
 mod drop_default_rules;
-mod drop_implied_parts;
 mod drop_implied_tests;
 mod drop_redundant_loads;
 mod drop_unreachable;
-mod drop_unreachable_rules;
 mod drop_unused_results;
 mod factor_alternatives;
 mod fold_constants;
@@ -32,10 +29,7 @@ mod simplify_predicates;
 mod skip_known_loads;
 mod thread_jumps;
 
-mod answers;
 mod chains;
-mod facts;
-mod knowledge;
 mod numbers;
 mod same_blocks;
 mod shape;

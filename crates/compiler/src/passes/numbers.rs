@@ -63,15 +63,6 @@ impl Numbers<'_> {
         }
     }
 
-    /// Whether any number of a set is in this one.
-    pub(super) fn meets(&self, set: &IntervalSet<u32>) -> bool {
-        let mut intervals = set.intervals().iter();
-        intervals.any(|interval| {
-            let pieces = self.cuts.pieces(*interval);
-            self.next(pieces.clone(), true) < pieces.end
-        })
-    }
-
     /// The numbers of a set that are not in this one.
     pub(super) fn missing_of(&self, set: &IntervalSet<u32>) -> IntervalSet<u32> {
         let mut missing = Vec::new();
@@ -159,8 +150,6 @@ mod tests {
                 for added in [first, second] {
                     for asked in &sets {
                         assert_eq!(numbers.missing_of(asked), asked.difference(&expected));
-                        let meets = !asked.intersection(&expected).is_empty();
-                        assert_eq!(numbers.meets(asked), meets);
                     }
                     numbers.add(added);
                     expected = expected.union(added);

@@ -1,15 +1,14 @@
 //! The list of passes, and selection from it.
 
 use super::{
-    BytecodePass, PassInfo, RulePass, assume_earlier_rules, drop_default_rules, drop_implied_parts,
-    drop_implied_tests, drop_redundant_loads, drop_unreachable, drop_unreachable_rules,
-    drop_unused_results, factor_alternatives, fold_constants, join_blocks, mask_value_sets,
-    merge_blocks, merge_equal_targets, merge_mask_tests, merge_rules, merge_tails,
+    BytecodePass, PassInfo, RulePass, drop_default_rules, drop_implied_tests, drop_redundant_loads,
+    drop_unreachable, drop_unused_results, factor_alternatives, fold_constants, join_blocks,
+    mask_value_sets, merge_blocks, merge_equal_targets, merge_mask_tests, merge_rules, merge_tails,
     merge_value_tests, simplify_predicates, skip_known_loads, thread_jumps,
 };
 
 /// The passes over rules, in the order in which they run.
-pub const RULE_PASSES: [RulePass; 10] = [
+pub const RULE_PASSES: [RulePass; 7] = [
     RulePass {
         info: simplify_predicates::INFO,
         run: simplify_predicates::run,
@@ -23,24 +22,12 @@ pub const RULE_PASSES: [RulePass; 10] = [
         run: merge_mask_tests::run,
     },
     RulePass {
-        info: drop_implied_parts::INFO,
-        run: drop_implied_parts::run,
-    },
-    RulePass {
         info: factor_alternatives::INFO,
         run: factor_alternatives::run,
     },
     RulePass {
         info: mask_value_sets::INFO,
         run: mask_value_sets::run,
-    },
-    RulePass {
-        info: assume_earlier_rules::INFO,
-        run: assume_earlier_rules::run,
-    },
-    RulePass {
-        info: drop_unreachable_rules::INFO,
-        run: drop_unreachable_rules::run,
     },
     RulePass {
         info: drop_default_rules::INFO,
@@ -101,18 +88,10 @@ pub const BYTECODE_PASSES: [BytecodePass; 11] = [
 ];
 
 /// The passes that may find more changes in a second run, with the reason. All others are idempotent.
-const AGAIN: [(&str, &str); 7] = [
-    (
-        "drop-implied-parts",
-        "a part that was already checked can be implied by a part that was simplified later",
-    ),
+const AGAIN: [(&str, &str); 5] = [
     (
         "factor-alternatives",
         "merged alternatives can have a part in common with others",
-    ),
-    (
-        "assume-earlier-rules",
-        "a part that was already checked can be implied by a part that was simplified later",
     ),
     (
         "merge-rules",
