@@ -7,39 +7,13 @@
 
 pub mod registry;
 
-mod draft;
-mod pass_run;
+mod bytecode;
+mod rules;
+mod support;
 
-mod drop_default_rules;
-mod drop_implied_tests;
-mod drop_redundant_loads;
-mod drop_unreachable;
-mod drop_unused_results;
-mod factor_alternatives;
-mod fold_constants;
-mod join_blocks;
-mod mask_value_sets;
-mod merge_blocks;
-mod merge_equal_targets;
-mod merge_mask_tests;
-mod merge_rules;
-mod merge_tails;
-mod merge_value_tests;
-mod simplify_predicates;
-mod skip_known_loads;
-mod thread_jumps;
-
-mod chains;
-mod numbers;
-mod same_blocks;
-mod shape;
-
-#[cfg(test)]
-mod testing;
-
-pub(crate) use draft::Draft;
-pub(crate) use pass_run::append;
-pub use pass_run::{PassRun, Size};
+pub(crate) use support::draft::Draft;
+pub(crate) use support::pass_run::append;
+pub use support::pass_run::{PassRun, Size};
 
 use std::rc::Rc;
 
@@ -52,7 +26,7 @@ use tamis_rules::{Predicate, Ruleset};
 use crate::dataflow::flow::Flow;
 use crate::linearise::linearise;
 use crate::options::{CompileOptions, Effort};
-use draft::Condition;
+use support::draft::Condition;
 
 /// The most rounds of all passes of a stage.
 const MAX_ROUNDS: usize = 32;
@@ -456,7 +430,7 @@ fn run_on_blocks(pass: &BytecodePass, graph: &mut Cfg, cx: &mut PassCx) -> Chang
 
 /// Whether other passes may find new changes after a pass; removing unreachable blocks gives them none.
 fn news(pass: &BytecodePass, changed: Changed) -> Changed {
-    if pass.info.name == drop_unreachable::INFO.name {
+    if pass.info.name == bytecode::drop_unreachable::INFO.name {
         Changed::No
     } else {
         changed

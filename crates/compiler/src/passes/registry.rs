@@ -1,11 +1,15 @@
 //! The list of passes, and selection from it.
 
-use super::{
-    BytecodePass, PassInfo, RulePass, drop_default_rules, drop_implied_tests, drop_redundant_loads,
-    drop_unreachable, drop_unused_results, factor_alternatives, fold_constants, join_blocks,
-    mask_value_sets, merge_blocks, merge_equal_targets, merge_mask_tests, merge_rules, merge_tails,
-    merge_value_tests, simplify_predicates, skip_known_loads, thread_jumps,
+use super::bytecode::{
+    drop_implied_branches, drop_redundant_loads, drop_unreachable, drop_unused_results,
+    fold_constants, join_blocks, merge_blocks, merge_equal_targets, merge_tails, skip_known_loads,
+    thread_jumps,
 };
+use super::rules::{
+    drop_default_rules, factor_alternatives, mask_value_sets, merge_masks, merge_rules,
+    merge_values, simplify_predicates,
+};
+use super::{BytecodePass, PassInfo, RulePass};
 
 /// The passes over rules, in the order in which they run.
 pub const RULE_PASSES: [RulePass; 7] = [
@@ -14,12 +18,12 @@ pub const RULE_PASSES: [RulePass; 7] = [
         run: simplify_predicates::run,
     },
     RulePass {
-        info: merge_value_tests::INFO,
-        run: merge_value_tests::run,
+        info: merge_values::INFO,
+        run: merge_values::run,
     },
     RulePass {
-        info: merge_mask_tests::INFO,
-        run: merge_mask_tests::run,
+        info: merge_masks::INFO,
+        run: merge_masks::run,
     },
     RulePass {
         info: factor_alternatives::INFO,
@@ -54,8 +58,8 @@ pub const BYTECODE_PASSES: [BytecodePass; 11] = [
         run: fold_constants::run,
     },
     BytecodePass {
-        info: drop_implied_tests::INFO,
-        run: drop_implied_tests::run,
+        info: drop_implied_branches::INFO,
+        run: drop_implied_branches::run,
     },
     BytecodePass {
         info: drop_redundant_loads::INFO,

@@ -52,6 +52,7 @@ mod oci_input;
 mod oci_libseccomp;
 mod oci_readings;
 mod optimise;
+mod pass_goldens;
 mod pass_orders;
 mod passes;
 mod profiles;

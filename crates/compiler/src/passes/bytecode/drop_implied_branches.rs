@@ -25,11 +25,11 @@
 
 use tamis_bpf::cfg::{Cfg, End};
 
-use super::{Changed, Claim, PassCx, PassInfo, Stage};
+use crate::passes::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
-    name: "drop-implied-tests",
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
+    name: "drop-implied-branches",
     summary: "replace branches whose answer follows from what was tested before by jumps",
     stage: Stage::Bytecode,
     claim: Claim {
@@ -38,7 +38,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let flow = cx.flow(graph);
     let mut changed = false;
     for id in cx.order(graph).iter().copied() {

@@ -29,10 +29,10 @@ use tamis_bpf::cfg::Cfg;
 
 use crate::dataflow::live::may_end;
 
-use super::{Changed, Claim, PassCx, PassInfo, Stage};
+use crate::passes::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "drop-redundant-loads",
     summary: "remove instructions that write what their place holds already",
     stage: Stage::Bytecode,
@@ -42,7 +42,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut flow = cx.flow(graph);
     let mut changed = false;
     for id in cx.order(graph).iter().copied() {

@@ -24,10 +24,10 @@
 
 use tamis_bpf::cfg::{BlockId, Cfg};
 
-use super::{Changed, Claim, PassCx, PassInfo, Stage};
+use crate::passes::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "drop-unreachable",
     summary: "remove blocks that no path reaches",
     stage: Stage::Bytecode,
@@ -37,7 +37,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let order = cx.order(graph);
     let dead = graph.len() - order.len();
     if dead == 0 {
@@ -58,8 +58,8 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::check_bytecode;
     use super::INFO;
+    use crate::passes::support::testing::check_bytecode;
 
     #[test]
     fn dead_code_goes() {

@@ -27,10 +27,10 @@ use tamis_bpf::cfg::Cfg;
 
 use crate::dataflow::live::{Live, may_end, written_by};
 
-use super::{Changed, Claim, PassCx, PassInfo, Stage};
+use crate::passes::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "drop-unused-results",
     summary: "remove instructions whose result nothing reads",
     stage: Stage::Bytecode,
@@ -40,7 +40,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut live = vec![Live::default(); graph.len()];
     let mut changed = false;
     // The indices of the removed instructions of a block, descending.

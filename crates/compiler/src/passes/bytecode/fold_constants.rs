@@ -30,10 +30,10 @@ use tamis_bpf::{AluOp, Op, Operand};
 use crate::dataflow::state::State;
 use crate::dataflow::value::{Place, Values};
 
-use super::{Changed, Claim, PassCx, PassInfo, Stage};
+use crate::passes::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "fold-constants",
     summary: "put constants in place of results, operands and returns that are known",
     stage: Stage::Bytecode,
@@ -43,7 +43,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut flow = cx.flow(graph);
     let mut changed = false;
     for id in cx.order(graph).iter().copied() {
@@ -146,8 +146,8 @@ fn folded_end(end: End, state: &State, values: &Values) -> End {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::check_bytecode;
     use super::INFO;
+    use crate::passes::support::testing::check_bytecode;
 
     #[test]
     fn what_a_test_found_is_a_constant_from_there_on() {

@@ -24,10 +24,10 @@
 
 use tamis_bpf::cfg::{Cfg, End};
 
-use super::{Changed, Claim, PassCx, PassInfo, Stage};
+use crate::passes::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "join-blocks",
     summary: "append blocks to the only block that leads to them",
     stage: Stage::Bytecode,
@@ -37,7 +37,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let order = cx.order(graph);
     let mut entered = vec![0_u32; graph.len()];
     for id in order.iter() {

@@ -24,11 +24,11 @@
 
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 
-use super::same_blocks::SameBlocks;
-use super::{Changed, Claim, PassCx, PassInfo, Stage};
+use crate::passes::support::same_blocks::SameBlocks;
+use crate::passes::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "merge-blocks",
     summary: "make blocks that do the same one block",
     stage: Stage::Bytecode,
@@ -38,7 +38,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let order = cx.order(graph);
     let mut first = SameBlocks::new(graph);
     let mut stands_for: Vec<BlockId> = (0..graph.len() as u32).map(BlockId).collect();
@@ -67,8 +67,8 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::check_bytecode;
     use super::INFO;
+    use crate::passes::support::testing::check_bytecode;
 
     #[test]
     fn returns_merge() {

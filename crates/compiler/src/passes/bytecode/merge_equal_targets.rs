@@ -22,10 +22,10 @@
 
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 
-use super::{Changed, Claim, PassCx, PassInfo, Stage};
+use crate::passes::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "merge-equal-targets",
     summary: "replace branches that go to the same block either way by jumps",
     stage: Stage::Bytecode,
@@ -35,7 +35,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut changed = false;
     for id in (0..graph.len() as u32).map(BlockId) {
         if let End::Branch { yes, no, .. } = graph.block(id).end
@@ -51,8 +51,8 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::check_bytecode;
     use super::INFO;
+    use crate::passes::support::testing::check_bytecode;
 
     #[test]
     fn a_branch_with_one_target_becomes_a_jump() {

@@ -26,11 +26,11 @@
 
 use tamis_bpf::cfg::{Cfg, End};
 
-use super::same_blocks::SameBlocks;
-use super::{Changed, Claim, PassCx, PassInfo, Stage};
+use crate::passes::support::same_blocks::SameBlocks;
+use crate::passes::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "merge-tails",
     summary: "let blocks fall into a block that does what they do last",
     stage: Stage::Bytecode,
@@ -43,7 +43,7 @@ pub(super) const INFO: PassInfo = PassInfo {
 /// The most instructions of a block before the tail.
 const MAX_OPS: usize = 8;
 
-pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let order = cx.order(graph);
     let mut is_entered_by_jump = vec![false; graph.len()];
     let mut wholes = SameBlocks::new(graph);

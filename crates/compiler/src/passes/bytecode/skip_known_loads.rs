@@ -34,10 +34,10 @@ use crate::dataflow::flow::Flow;
 use crate::dataflow::live::{Live, may_end};
 use crate::dataflow::state::State;
 
-use super::{Changed, Claim, PassCx, PassInfo, Stage};
+use crate::passes::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "skip-known-loads",
     summary: "let edges that bring what a block loads first lead behind the loads",
     stage: Stage::Bytecode,
@@ -57,7 +57,7 @@ struct Entry {
     behind: usize,
 }
 
-pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut flow = cx.flow(graph);
     let mut live = vec![Live::default(); graph.len()];
     // The same at the end of each block, including the values read behind its new entries.
@@ -160,8 +160,8 @@ fn split(graph: &mut Cfg, id: BlockId, entries: &[Entry]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::check_bytecode;
     use super::INFO;
+    use crate::passes::support::testing::check_bytecode;
 
     #[test]
     fn what_a_new_entry_reads_is_not_skipped_before_it() {

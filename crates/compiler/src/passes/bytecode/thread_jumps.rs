@@ -34,11 +34,11 @@ use crate::dataflow::live::{Live, may_end};
 use crate::dataflow::state::State;
 use crate::dataflow::value::Place;
 
-use super::chains::Chains;
-use super::{Changed, Claim, PassCx, PassInfo, Stage};
+use crate::passes::support::chains::Chains;
+use crate::passes::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "thread-jumps",
     summary: "let jumps to jumps, to returns and to decided branches lead to the end of the chain",
     stage: Stage::Bytecode,
@@ -62,7 +62,7 @@ struct Threader<'a> {
     budget: usize,
 }
 
-pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let order = cx.order(graph);
     let mut threader = Threader {
         flow: cx.flow(graph),
@@ -185,8 +185,8 @@ impl Threader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::check_bytecode;
     use super::INFO;
+    use crate::passes::support::testing::check_bytecode;
 
     /// Compares what the pass makes of branches on the number that lead to `yes` or `no`.
     fn check(branches: &str, threaded: &str) {

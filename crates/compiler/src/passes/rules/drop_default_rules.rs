@@ -24,11 +24,11 @@
 //! # Prior art
 //! Redundant rules of packet filters: "downward redundancy" in firewall analysis.
 
-use super::numbers::Numbers;
-use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage};
+use crate::passes::support::numbers::Numbers;
+use crate::passes::{Changed, Claim, Draft, PassCx, PassInfo, Stage};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "drop-default-rules",
     summary: "remove rules and numbers for which the default answers the same",
     stage: Stage::Rules,
@@ -38,7 +38,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
     let default = draft.default;
     if draft.rules.iter().all(|rule| rule.action != default) {
         return Changed::No;
@@ -69,8 +69,8 @@ pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::check_rules;
     use super::INFO;
+    use crate::passes::support::testing::check_rules;
 
     #[test]
     fn what_the_default_says_goes() {

@@ -28,11 +28,11 @@
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use tamis_rules::Predicate;
 
-use super::shape::{ListKind, rewrite_lists};
-use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
+use crate::passes::support::shape::{ListKind, rewrite_lists};
+use crate::passes::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "factor-alternatives",
     summary: "ask about what alternatives have in common once",
     stage: Stage::Rules,
@@ -42,7 +42,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
     rewrite_conditions(draft, cx, |when| rewrite_lists(when, &factor))
 }
 
@@ -180,8 +180,8 @@ impl<'a> Parts<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::check_rules;
     use super::INFO;
+    use crate::passes::support::testing::check_rules;
 
     #[test]
     fn the_odd_one_out_stays() {

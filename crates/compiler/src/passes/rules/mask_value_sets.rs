@@ -25,11 +25,11 @@
 
 use tamis_rules::{IntervalSet, Operand, Predicate, Test};
 
-use super::shape::{ListKind, rewrite_parts, single_values, test_of};
-use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
+use crate::passes::support::shape::{ListKind, rewrite_parts, single_values, test_of};
+use crate::passes::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "mask-value-sets",
     summary: "make masks of value sets that are all values with certain bits",
     stage: Stage::Rules,
@@ -39,7 +39,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
     rewrite_conditions(draft, cx, rewrite)
 }
 
@@ -135,8 +135,8 @@ impl Cube {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::check_rules;
     use super::INFO;
+    use crate::passes::support::testing::check_rules;
 
     #[test]
     fn values_with_free_bits_are_a_mask() {

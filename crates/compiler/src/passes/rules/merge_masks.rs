@@ -26,12 +26,12 @@
 use rustc_hash::FxHashMap;
 use tamis_rules::{Operand, Predicate, Test};
 
-use super::shape::{ListKind, rewrite_lists};
-use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
+use crate::passes::support::shape::{ListKind, rewrite_lists};
+use crate::passes::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
-    name: "merge-mask-tests",
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
+    name: "merge-masks",
     summary: "make one mask of several tests of bits of one operand",
     stage: Stage::Rules,
     claim: Claim {
@@ -40,7 +40,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
     rewrite_conditions(draft, cx, |when| rewrite_lists(when, &merge))
 }
 
@@ -156,8 +156,8 @@ fn partner(masked: Masked, places: &FxHashMap<Masked, usize>) -> Option<(usize, 
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::check_rules;
     use super::INFO;
+    use crate::passes::support::testing::check_rules;
 
     #[test]
     fn requirements_fix_the_bits_of_all() {

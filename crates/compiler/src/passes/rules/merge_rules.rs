@@ -33,13 +33,13 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use tamis_abi::Action;
 use tamis_rules::{IntervalSet, Predicate};
 
-use super::draft::{Condition, DraftRule};
-use super::numbers::Cuts;
-use super::shape::ListKind;
-use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage};
+use crate::passes::support::draft::{Condition, DraftRule};
+use crate::passes::support::numbers::Cuts;
+use crate::passes::support::shape::ListKind;
+use crate::passes::{Changed, Claim, Draft, PassCx, PassInfo, Stage};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "merge-rules",
     summary: "make one rule of several with one action and the same condition or numbers",
     stage: Stage::Rules,
@@ -49,7 +49,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
     let by_condition = merge(
         draft,
         cx,
@@ -210,8 +210,8 @@ impl Touched<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::check_rules;
     use super::INFO;
+    use crate::passes::support::testing::check_rules;
 
     #[test]
     fn rules_with_one_condition_unite_their_numbers() {

@@ -27,12 +27,12 @@
 use rustc_hash::FxHashMap;
 use tamis_rules::{IntervalSet, Operand, Predicate, Test};
 
-use super::shape::{ListKind, rewrite_lists, test_of, values};
-use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
+use crate::passes::support::shape::{ListKind, rewrite_lists, test_of, values};
+use crate::passes::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
-    name: "merge-value-tests",
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
+    name: "merge-values",
     summary: "make one value set of several tests of one operand",
     stage: Stage::Rules,
     claim: Claim {
@@ -41,7 +41,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
     rewrite_conditions(draft, cx, |when| rewrite_lists(when, &merge))
 }
 
@@ -117,8 +117,8 @@ fn intersection(sets: &[IntervalSet<u64>]) -> IntervalSet<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::check_rules;
     use super::INFO;
+    use crate::passes::support::testing::check_rules;
 
     #[test]
     fn alternatives_unite() {

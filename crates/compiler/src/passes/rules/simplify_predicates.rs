@@ -26,10 +26,10 @@
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use tamis_rules::{CmpOp, Operand, Predicate, Test};
 
-use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
+use crate::passes::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
-pub(super) const INFO: PassInfo = PassInfo {
+pub(in crate::passes) const INFO: PassInfo = PassInfo {
     name: "simplify-predicates",
     summary: "flatten conditions and remove what has no influence on them",
     stage: Stage::Rules,
@@ -39,7 +39,7 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+pub(in crate::passes) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
     rewrite_conditions(draft, cx, |when| (!is_simple(when)).then(|| simplify(when)))
 }
 
@@ -185,8 +185,8 @@ fn constant(test: &Test) -> Option<Predicate> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::check_rules;
     use super::INFO;
+    use crate::passes::support::testing::check_rules;
 
     #[test]
     fn lists_flatten_and_repetitions_go() {

@@ -11,7 +11,7 @@ use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::{Operand, Test};
 
 /// The chains of a graph, which are built from their ends to their beginnings.
-pub(super) struct Chains {
+pub(in crate::passes) struct Chains {
     /// By block, its place if it is in a chain.
     links: Vec<Option<Link>>,
     /// By chain, the target if no constant is the value.
@@ -55,7 +55,7 @@ fn asked(graph: &Cfg, id: BlockId) -> Option<(u32, BlockId, BlockId)> {
 
 impl Chains {
     /// A store without chains.
-    pub(super) fn new(graph: &Cfg) -> Chains {
+    pub(in crate::passes) fn new(graph: &Cfg) -> Chains {
         Chains {
             links: vec![None; graph.len()],
             ends: Vec::new(),
@@ -66,7 +66,7 @@ impl Chains {
     }
 
     /// Adds a block; the block and all blocks behind it must not change any more.
-    pub(super) fn add(&mut self, graph: &Cfg, id: BlockId) {
+    pub(in crate::passes) fn add(&mut self, graph: &Cfg, id: BlockId) {
         let Some((k, _, no)) = asked(graph, id) else {
             return;
         };
@@ -101,13 +101,18 @@ impl Chains {
     }
 
     /// Whether a block is in a chain.
-    pub(super) fn has(&self, id: BlockId) -> bool {
+    pub(in crate::passes) fn has(&self, id: BlockId) -> bool {
         self.links[id.index()].is_some()
     }
 
     /// The target of a block of a chain for this value; `None` if it is in no chain. Logarithmic in the number of
     /// tests of the value in the chain, and linear in the blocks added since the last lookup.
-    pub(super) fn pass(&mut self, graph: &Cfg, id: BlockId, value: u32) -> Option<BlockId> {
+    pub(in crate::passes) fn pass(
+        &mut self,
+        graph: &Cfg,
+        id: BlockId,
+        value: u32,
+    ) -> Option<BlockId> {
         let link = self.links[id.index()]?;
         self.enter();
         let is_there = |at: BlockId| {

@@ -17,27 +17,27 @@ use crate::hash::hash_of;
 #[derive(Clone)]
 pub(crate) struct Draft {
     /// The architecture.
-    pub(super) arch: Arch,
+    pub(in crate::passes) arch: Arch,
     /// The rules in order: the first matching one decides.
     pub(crate) rules: Vec<DraftRule>,
     /// The action if no rule matches.
-    pub(super) default: Action,
+    pub(in crate::passes) default: Action,
     /// The borders between the numbers of all rules.
-    pub(super) cuts: Cuts,
+    pub(in crate::passes) cuts: Cuts,
 }
 
 /// One rule.
 #[derive(Clone)]
 pub(crate) struct DraftRule {
-    pub(super) syscalls: IntervalSet<u32>,
-    pub(super) when: Condition,
-    pub(super) action: Action,
-    pub(super) origin: Option<Origin>,
+    pub(in crate::passes) syscalls: IntervalSet<u32>,
+    pub(in crate::passes) when: Condition,
+    pub(in crate::passes) action: Action,
+    pub(in crate::passes) origin: Option<Origin>,
 }
 
 /// A condition with computed properties.
 #[derive(Clone)]
-pub(super) struct Condition {
+pub(in crate::passes) struct Condition {
     predicate: Predicate,
     /// The run in which a pass made it; 0 for a condition of the user.
     made_in: usize,
@@ -47,7 +47,7 @@ pub(super) struct Condition {
 
 impl Draft {
     /// The rules of a section.
-    pub(super) fn of(section: &Section) -> Draft {
+    pub(in crate::passes) fn of(section: &Section) -> Draft {
         let rules = section.rules.iter().map(|rule| DraftRule {
             syscalls: rule.syscalls.clone(),
             when: Condition::new(rule.when.clone(), 0),
@@ -63,7 +63,7 @@ impl Draft {
     }
 
     /// The section with these rules.
-    pub(super) fn into_section(self) -> Section {
+    pub(in crate::passes) fn into_section(self) -> Section {
         let rules = self.rules.into_iter().map(|rule| Rule {
             syscalls: rule.syscalls,
             when: rule.when.predicate,
@@ -78,14 +78,14 @@ impl Draft {
     }
 
     /// The same, without consuming the rules.
-    pub(super) fn to_section(&self) -> Section {
+    pub(in crate::passes) fn to_section(&self) -> Section {
         self.clone().into_section()
     }
 }
 
 impl DraftRule {
     /// The description of a rule in a remark.
-    pub(super) fn describe(&self, number: usize) -> String {
+    pub(in crate::passes) fn describe(&self, number: usize) -> String {
         match &self.origin {
             Some(origin) => format!("rule {number} ({origin})"),
             None => format!("rule {number}"),
@@ -95,7 +95,7 @@ impl DraftRule {
 
 impl Condition {
     /// A condition made in this run.
-    pub(super) fn new(predicate: Predicate, made_in: usize) -> Condition {
+    pub(in crate::passes) fn new(predicate: Predicate, made_in: usize) -> Condition {
         Condition {
             predicate,
             made_in,
@@ -105,27 +105,27 @@ impl Condition {
     }
 
     /// The predicate.
-    pub(super) fn predicate(&self) -> &Predicate {
+    pub(in crate::passes) fn predicate(&self) -> &Predicate {
         &self.predicate
     }
 
     /// Whether it always holds.
-    pub(super) fn is_true(&self) -> bool {
+    pub(in crate::passes) fn is_true(&self) -> bool {
         self.predicate == Predicate::True
     }
 
     /// Whether it was made in this run or later.
-    pub(super) fn is_made_since(&self, run: usize) -> bool {
+    pub(in crate::passes) fn is_made_since(&self, run: usize) -> bool {
         self.made_in >= run
     }
 
     /// A hash of the predicate.
-    pub(super) fn hash(&self) -> u64 {
+    pub(in crate::passes) fn hash(&self) -> u64 {
         *self.hash.get_or_init(|| hash_of(&self.predicate))
     }
 
     /// The number of tests of arguments in it.
-    pub(super) fn tests(&self) -> usize {
+    pub(in crate::passes) fn tests(&self) -> usize {
         *self.tests.get_or_init(|| self.predicate.tests().count())
     }
 }
@@ -135,8 +135,8 @@ mod tests {
     use tamis_abi::ArgIndex;
     use tamis_rules::{CmpOp, Operand};
 
-    use super::super::{Changed, PassCx, rewrite_conditions};
     use super::*;
+    use crate::passes::{Changed, PassCx, rewrite_conditions};
 
     fn is(value: u64) -> Predicate {
         Predicate::compare(Operand::arg(ArgIndex::ALL[0]), CmpOp::Eq, value)

@@ -10,21 +10,21 @@ use tamis_rules::{IntervalSet, Section};
 
 /// The first numbers of pieces, ascending.
 #[derive(Clone)]
-pub(super) struct Cuts(Vec<u32>);
+pub(in crate::passes) struct Cuts(Vec<u32>);
 
 impl Cuts {
     /// The borders of all rules of a section.
-    pub(super) fn of(section: &Section) -> Cuts {
+    pub(in crate::passes) fn of(section: &Section) -> Cuts {
         Cuts(section.borders())
     }
 
     /// The number of pieces.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::passes) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// The pieces of an interval between two borders.
-    pub(super) fn pieces(&self, (first, last): (u32, u32)) -> Range<usize> {
+    pub(in crate::passes) fn pieces(&self, (first, last): (u32, u32)) -> Range<usize> {
         let from = self.0.partition_point(|cut| *cut < first);
         let count = self.0[from..].partition_point(|cut| *cut <= last);
         debug_assert_eq!(self.0.get(from), Some(&first), "no pass makes new borders");
@@ -48,7 +48,7 @@ impl Cuts {
 }
 
 /// A growing set of numbers.
-pub(super) struct Numbers<'a> {
+pub(in crate::passes) struct Numbers<'a> {
     cuts: &'a Cuts,
     /// By piece, whether it is in the set, beginning with the lowest bit of the first word.
     has: Vec<u64>,
@@ -56,7 +56,7 @@ pub(super) struct Numbers<'a> {
 
 impl Numbers<'_> {
     /// The empty set.
-    pub(super) fn new(cuts: &Cuts) -> Numbers<'_> {
+    pub(in crate::passes) fn new(cuts: &Cuts) -> Numbers<'_> {
         Numbers {
             cuts,
             has: vec![0; cuts.len().div_ceil(64)],
@@ -64,7 +64,7 @@ impl Numbers<'_> {
     }
 
     /// The numbers of a set that are not in this one.
-    pub(super) fn missing_of(&self, set: &IntervalSet<u32>) -> IntervalSet<u32> {
+    pub(in crate::passes) fn missing_of(&self, set: &IntervalSet<u32>) -> IntervalSet<u32> {
         let mut missing = Vec::new();
         for interval in set.intervals() {
             let mut pieces = self.cuts.pieces(*interval);
@@ -82,7 +82,7 @@ impl Numbers<'_> {
     }
 
     /// Adds a set.
-    pub(super) fn add(&mut self, set: &IntervalSet<u32>) {
+    pub(in crate::passes) fn add(&mut self, set: &IntervalSet<u32>) {
         for interval in set.intervals() {
             for (word, bits) in words(self.cuts.pieces(*interval)) {
                 self.has[word] |= bits;

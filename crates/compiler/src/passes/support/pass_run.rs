@@ -9,8 +9,8 @@ use tamis_abi::Arch;
 use tamis_bpf::cfg::{Cfg, End};
 use tamis_meter::Cost;
 
-use super::Remark;
 use super::draft::Draft;
+use crate::passes::Remark;
 
 /// The size of the rules or the program on which a pass works.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,14 +63,14 @@ const fn plural(count: usize) -> &'static str {
 }
 
 impl Size {
-    pub(super) fn of_draft(draft: &Draft) -> Size {
+    pub(in crate::passes) fn of_draft(draft: &Draft) -> Size {
         Size::Rules {
             rules: draft.rules.len(),
             tests: draft.rules.iter().map(|rule| rule.when.tests()).sum(),
         }
     }
 
-    pub(super) fn of_graph(graph: &Cfg, cost: Option<Cost>) -> Size {
+    pub(in crate::passes) fn of_graph(graph: &Cfg, cost: Option<Cost>) -> Size {
         let insns = graph.blocks().map(|(_, block)| {
             let jumps = matches!(block.end, End::Goto(_));
             block.ops.len() + usize::from(!jumps)

@@ -10,27 +10,27 @@ use crate::hash::Places;
 
 /// A set of different blocks. They remain in the graph and must not change, except to a content that is never looked
 /// up.
-pub(super) struct SameBlocks {
+pub(in crate::passes) struct SameBlocks {
     known: Places,
 }
 
 impl SameBlocks {
     /// An empty set, for the blocks of a graph.
-    pub(super) fn new(graph: &Cfg) -> SameBlocks {
+    pub(in crate::passes) fn new(graph: &Cfg) -> SameBlocks {
         SameBlocks {
             known: Places::with_room(graph.len()),
         }
     }
 
     /// The block with these instructions and this end.
-    pub(super) fn find(&self, graph: &Cfg, ops: &[Op], end: End) -> Option<BlockId> {
+    pub(in crate::passes) fn find(&self, graph: &Cfg, ops: &[Op], end: End) -> Option<BlockId> {
         let eq = |place: usize| is_equal(graph, place, ops, end);
         let place = self.known.find(hash(ops, end), eq);
         place.map(|place| BlockId(place as u32))
     }
 
     /// The block that is equal to this one; adds this one if there is none.
-    pub(super) fn find_or_add(&mut self, graph: &Cfg, id: BlockId) -> Option<BlockId> {
+    pub(in crate::passes) fn find_or_add(&mut self, graph: &Cfg, id: BlockId) -> Option<BlockId> {
         let Block { ops, end } = graph.block(id);
         let eq = |place: usize| is_equal(graph, place, ops, *end);
         let place = self.known.find_or_insert(hash(ops, *end), id.index(), eq);

@@ -7,14 +7,14 @@ const MAX_VALUES: u64 = 64;
 
 /// The two kinds of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum ListKind {
+pub(in crate::passes) enum ListKind {
     All,
     Any,
 }
 
 impl ListKind {
     /// The kind and the parts, if a predicate is a list.
-    pub(super) fn of(predicate: &Predicate) -> Option<(ListKind, &[Predicate])> {
+    pub(in crate::passes) fn of(predicate: &Predicate) -> Option<(ListKind, &[Predicate])> {
         match predicate {
             Predicate::All(parts) => Some((ListKind::All, parts)),
             Predicate::Any(parts) => Some((ListKind::Any, parts)),
@@ -23,7 +23,7 @@ impl ListKind {
     }
 
     /// The other kind.
-    pub(super) const fn dual(self) -> ListKind {
+    pub(in crate::passes) const fn dual(self) -> ListKind {
         match self {
             ListKind::All => ListKind::Any,
             ListKind::Any => ListKind::All,
@@ -31,7 +31,7 @@ impl ListKind {
     }
 
     /// The value of a list without parts.
-    pub(super) const fn neutral(self) -> Predicate {
+    pub(in crate::passes) const fn neutral(self) -> Predicate {
         match self {
             ListKind::All => Predicate::True,
             ListKind::Any => Predicate::False,
@@ -39,7 +39,7 @@ impl ListKind {
     }
 
     /// The list, or its only part.
-    pub(super) fn join(self, mut parts: Vec<Predicate>) -> Predicate {
+    pub(in crate::passes) fn join(self, mut parts: Vec<Predicate>) -> Predicate {
         match (parts.len(), self) {
             (0, _) => self.neutral(),
             (1, _) => parts.remove(0),
@@ -49,7 +49,7 @@ impl ListKind {
     }
 
     /// The parts of a list of this kind; any other predicate is its own only part.
-    pub(super) fn parts(self, predicate: &Predicate) -> &[Predicate] {
+    pub(in crate::passes) fn parts(self, predicate: &Predicate) -> &[Predicate] {
         match ListKind::of(predicate) {
             Some((kind, parts)) if kind == self => parts,
             _ => std::slice::from_ref(predicate),
@@ -59,7 +59,7 @@ impl ListKind {
 
 /// Rewrites every list, parts first; `None` if nothing changes. A list of fewer than two parts becomes its part or
 /// its value. Recurses as deep as the predicate nests.
-pub(super) fn rewrite_lists(
+pub(in crate::passes) fn rewrite_lists(
     predicate: &Predicate,
     rewrite: &impl Fn(ListKind, &[Predicate]) -> Option<Predicate>,
 ) -> Option<Predicate> {
@@ -77,7 +77,7 @@ pub(super) fn rewrite_lists(
 }
 
 /// The parts, some of them rewritten; `None` if none changes.
-pub(super) fn rewrite_parts(
+pub(in crate::passes) fn rewrite_parts(
     parts: &[Predicate],
     mut rewrite: impl FnMut(&Predicate) -> Option<Predicate>,
 ) -> Option<Vec<Predicate>> {
@@ -100,7 +100,7 @@ pub(super) fn rewrite_parts(
 
 /// The operand and the values for which a test holds, if it tests the value of one operand. A mask of a contiguous
 /// run of leading bits is a range.
-pub(super) fn values(test: &Test) -> Option<(Operand, IntervalSet<u64>)> {
+pub(in crate::passes) fn values(test: &Test) -> Option<(Operand, IntervalSet<u64>)> {
     match test {
         Test::In { operand, set } => Some((*operand, set.clone())),
         Test::Compare { operand, op, value } => {
@@ -132,7 +132,7 @@ pub(super) fn values(test: &Test) -> Option<(Operand, IntervalSet<u64>)> {
 }
 
 /// The simplest test for a set of values of an operand.
-pub(super) fn test_of(operand: Operand, set: &IntervalSet<u64>) -> Predicate {
+pub(in crate::passes) fn test_of(operand: Operand, set: &IntervalSet<u64>) -> Predicate {
     let largest = operand.max();
     let possible: IntervalSet<u64> = [0..=largest].into_iter().collect();
     let set = set.intersection(&possible);
@@ -150,7 +150,7 @@ pub(super) fn test_of(operand: Operand, set: &IntervalSet<u64>) -> Predicate {
 }
 
 /// The values of a small set.
-pub(super) fn single_values(set: &IntervalSet<u64>) -> Option<Vec<u64>> {
+pub(in crate::passes) fn single_values(set: &IntervalSet<u64>) -> Option<Vec<u64>> {
     let mut values = Vec::new();
     for (first, last) in set.intervals() {
         if last - first >= MAX_VALUES - values.len() as u64 {

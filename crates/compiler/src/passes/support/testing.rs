@@ -6,13 +6,13 @@ use tamis_bpf::cfg::Cfg;
 use tamis_bpf::disasm::{Style, disassemble};
 use tamis_diag::Sources;
 
-use super::registry::{BYTECODE_PASSES, RULE_PASSES};
-use super::{Changed, PassCx, PassInfo, run_on_blocks, run_on_rules};
 use crate::linearise::linearise;
+use crate::passes::registry::{BYTECODE_PASSES, RULE_PASSES};
+use crate::passes::{Changed, PassCx, PassInfo, run_on_blocks, run_on_rules};
 
 /// Runs one pass over a program until it changes nothing, and compares the result.
 #[track_caller]
-pub(super) fn check_bytecode(info: &PassInfo, before: &str, after: &str) {
+pub(in crate::passes) fn check_bytecode(info: &PassInfo, before: &str, after: &str) {
     let mut passes = BYTECODE_PASSES.into_iter();
     let pass = passes.find(|pass| pass.info.name == info.name);
     let pass = pass.expect("the registry has the pass");
@@ -37,7 +37,7 @@ pub(super) fn check_bytecode(info: &PassInfo, before: &str, after: &str) {
 
 /// Runs one pass over the rules of an x86_64 section with a denying default, and compares the result.
 #[track_caller]
-pub(super) fn check_rules(info: &PassInfo, before: &str, after: &str) {
+pub(in crate::passes) fn check_rules(info: &PassInfo, before: &str, after: &str) {
     const HEAD: &str = "ruleset bad-arch kill_process\nsection x86_64 default errno(1)\n";
     let parse = |rules: &str| {
         let mut sources = Sources::new();
