@@ -13,7 +13,7 @@ use tamis_report::audit::{AgainstEntry, AuditReport, AuditedEntry, SummaryEntry}
 use tamis_report::entry::{ComparisonResultEntry, WitnessEntry};
 use tamis_rules::{Predicate, Section};
 
-use super::dump::refusal;
+use super::bpf::dump::refusal;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, native_arch};
 use crate::cli::{Failure, Global, budget, exit, input, output, proc, side};

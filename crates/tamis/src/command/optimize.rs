@@ -14,7 +14,7 @@ use tamis_report::entry::{InputEntry, counted};
 use tamis_report::optimize::OptimizeReport;
 use tamis_session::{Loaded, NamedProgram};
 
-use super::dump::{refusal, write_all};
+use super::bpf::dump::{refusal, write_all};
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json, print};

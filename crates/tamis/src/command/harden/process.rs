@@ -8,7 +8,7 @@ use tamis_kernel::{DumpError, dump};
 
 use crate::cli::root::Root;
 use crate::cli::{Failure, proc};
-use crate::command::dump::refusal;
+use crate::command::bpf::dump::refusal;
 
 /// The process that was named, or the oldest of the service, with its filters; `None` if none runs, or the service is one of
 /// another file system.

@@ -29,7 +29,7 @@ pub const SOURCES: [(&str, By); 17] = [
     ("crates/tamis/src/cli/profile.rs", By::Inputs),
     ("crates/tamis/src/cli/root.rs", By::Inputs),
     ("crates/tamis/src/command/bench/engines.rs", By::Loader),
-    ("crates/tamis/src/command/eval.rs", By::Inputs),
+    ("crates/tamis/src/command/bpf/eval.rs", By::Inputs),
     ("crates/tamis/src/command/explain/records.rs", By::Inputs),
     ("crates/tamis/src/command/inject.rs", By::Inputs),
     ("crates/tamis/src/command/oci/mod.rs", By::Inputs),

@@ -182,7 +182,7 @@ fn objects(long: usize) -> Vec<Reading> {
             object((long, few), short_of_few, code),
         ),
     ];
-    let source = "crates/tamis/src/command/eval.rs";
+    let source = "crates/tamis/src/command/bpf/eval.rs";
     inputs
         .map(|(name, bytes)| {
             let reading = Reading::new(source, name, ("a.o", bytes), "disasm a.o");

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 /// Writes filters to files of a folder that sort from the oldest to the newest. The folder may hold no
 /// other filters, because it stands for the stack of all that are in it.
-pub(super) fn write_all(filters: &[Program], folder: &Path) -> Result<(), Failure> {
+pub(crate) fn write_all(filters: &[Program], folder: &Path) -> Result<(), Failure> {
     make_folder(folder, FOLDER)
         .map_err(|error| Failure::environment(format!("cannot make {}: {error}", folder.text())))?;
     // As many digits as sort like the numbers do.
@@ -110,7 +110,7 @@ fn refuse_to_mix(paths: &[PathBuf], folder: &Path) -> Result<(), Failure> {
 }
 
 /// Why a process's filters can't be read.
-pub(super) fn refusal(pid: i32, error: &DumpError) -> Failure {
+pub(crate) fn refusal(pid: i32, error: &DumpError) -> Failure {
     let help = match error {
         DumpError::NotPrivileged => Some("run it as root: `sudo tamis dump …`"),
         DumpError::OwnFilter => Some("run it outside the container or service that is filtered"),

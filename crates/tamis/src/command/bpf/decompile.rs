@@ -12,12 +12,12 @@ use tamis_report::entry::{self, InputEntry, JudgedEntry};
 use tamis_rules::Ruleset;
 use tamis_session::{Loaded, files};
 
-use super::compile::pseudo_code;
 use crate::cli::judged::judge_reading;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, show_beside};
 use crate::cli::{Failure, Global, budget, exit, input};
+use crate::command::compile::pseudo_code;
 
 /// What is said where a program can't be turned back into a policy.
 const NO_POLICY: &str = "no policy can express this program";
