@@ -161,7 +161,7 @@ fn read(path: &OsString) -> Result<Program, Failure> {
     let insns = program::insns_from_bytes(&bytes, NATIVE_ENDIAN);
     let program = insns.and_then(|insns| Program::new(insns, NATIVE_ENDIAN).ok());
     program.ok_or_else(|| {
-        wrong(&"no raw filter that the kernel would take\nhelp: `tamis compile` makes one of a policy, `tamis disasm` \
+        wrong(&"no raw filter that the kernel would take\nhelp: `tamis compile` makes one of a policy, `tamis bpf disasm` \
                 shows what is wrong")
     })
 }

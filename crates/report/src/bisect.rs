@@ -1,4 +1,4 @@
-//! The change of a pass that makes a program wrong: `tamis bisect`.
+//! The change of a pass that makes a program wrong: `tamis bpf bisect`.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A policy equivalent to programs: `tamis decompile`.
+//! A policy equivalent to programs: `tamis bpf decompile`.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A program as its instructions: `tamis disasm` and `tamis asm`.
+//! A program as its instructions: `tamis bpf disasm` and `tamis bpf asm`.
 
 use serde::Serialize;
 use tamis_bpf::Insn;
@@ -22,7 +22,7 @@ impl DisasmReport {
     }
 }
 
-/// Extended programs: `tamis disasm --extended`.
+/// Extended programs: `tamis bpf disasm --extended`.
 #[derive(Serialize)]
 pub struct ExtendedReport {
     pub programs: Vec<ExtendedProgram>,

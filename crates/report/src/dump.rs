@@ -1,4 +1,4 @@
-//! The filters of a running process: `tamis dump`.
+//! The filters of a running process: `tamis bpf dump`.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The return values of a filter for calls: `tamis eval`.
+//! The return values of a filter for calls: `tamis bpf eval`.
 
 use std::fmt;
 

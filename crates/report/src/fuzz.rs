@@ -1,4 +1,4 @@
-//! The result of a search for differences between two sides, and its coverage: `tamis fuzz`.
+//! The result of a search for differences between two sides, and its coverage: `tamis bpf fuzz`.
 
 use std::fmt::{self, Display};
 

@@ -1,4 +1,4 @@
-//! What a socket's filter makes of packets: `tamis eval --packet`.
+//! What a socket's filter makes of packets: `tamis bpf eval --packet`.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The catalogue of compiler passes: `tamis passes`.
+//! The catalogue of compiler passes: `tamis bpf passes`.
 
 use std::fmt;
 

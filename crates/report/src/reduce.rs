@@ -1,4 +1,4 @@
-//! A smaller input that still shows a failure: `tamis reduce`.
+//! A smaller input that still shows a failure: `tamis bpf reduce`.
 
 use std::fmt;
 

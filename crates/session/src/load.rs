@@ -225,7 +225,7 @@ fn assembled(
 /// What the generators for C and Rust say on their first line, whatever the policy.
 const GENERATED: &[&str] = &[", made by tamis ", "not this file."];
 
-/// The outputs of tamis that are no input: how they begin, behind the comment of `tamis decompile`, what the rest of that
+/// The outputs of tamis that are no input: how they begin, behind the comment of `tamis bpf decompile`, what the rest of that
 /// line has, and what they are.
 const OUTPUTS: [(&str, &[&str], &str); 6] = [
     (

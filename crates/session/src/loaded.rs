@@ -107,7 +107,7 @@ impl Policy {
             None => Error::Message {
                 message: error.to_string(),
                 hint: Some(
-                    "please report this with the policy and the output of `tamis bisect`; no program was \
+                    "please report this with the policy and the output of `tamis bpf bisect`; no program was \
                      written"
                         .to_owned(),
                 ),

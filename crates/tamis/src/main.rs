@@ -93,6 +93,12 @@ fn with_nearest(mut error: clap::Error) -> clap::Error {
         error.insert(ContextKind::Suggested, tips);
     }
     let kind = ContextKind::SuggestedSubcommand;
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && error.get(kind).is_none()
+        && let Some(whole) = command::nearest_of_bpf(word)
+    {
+        error.insert(kind, ContextValue::Strings(vec![whole]));
+    }
     if let Some(ContextValue::Strings(names)) = error.get(kind)
         && let Some(nearest) = names.last().cloned()
     {

@@ -147,12 +147,13 @@ mod tests {
 
     #[test]
     fn words_may_be_quoted_and_commands_chained() {
-        let commands = split("tamis eval --call 'x86_64 read(0)' -|tamis disasm \"a b\"c").unwrap();
+        let commands =
+            split("tamis bpf eval --call 'x86_64 read(0)' -|tamis bpf disasm \"a b\"c").unwrap();
         assert_eq!(
             commands,
             [
-                vec!["eval", "--call", "x86_64 read(0)", "-"],
-                vec!["disasm", "a bc"]
+                vec!["bpf", "eval", "--call", "x86_64 read(0)", "-"],
+                vec!["bpf", "disasm", "a bc"]
             ]
         );
     }
@@ -165,7 +166,7 @@ mod tests {
     #[test]
     fn other_programs_and_open_quotes_are_refused() {
         assert!(split("rm -rf x").is_err());
-        assert!(split("tamis asm | cat").is_err());
+        assert!(split("tamis bpf asm | cat").is_err());
         assert!(split("tamis 'x").unwrap_err().contains("open quote"));
     }
 }

@@ -76,11 +76,11 @@ pub const COMMANDS: [&[&str]; 12] = [
     &["diff", "container-default", "FILE", "--new=from=KIND"],
     &["lint", "FILE", "--from=KIND"],
     &["convert", "FILE", "--from=KIND", "--to=oci"],
-    &["decompile", "FILE", "--from=KIND"],
+    &["bpf", "decompile", "FILE", "--from=KIND"],
     &["explain", "FILE", "read", "--from=KIND"],
-    &["eval", "FILE", "read", "--from=KIND"],
-    &["disasm", "FILE", "--from=KIND"],
-    &["fuzz", "FILE", "--from=KIND", "--evaluations=1000"],
+    &["bpf", "eval", "FILE", "read", "--from=KIND"],
+    &["bpf", "disasm", "FILE", "--from=KIND"],
+    &["bpf", "fuzz", "FILE", "--from=KIND", "--evaluations=1000"],
 ];
 
 /// The arguments of one of the [`COMMANDS`] for an input.

@@ -1,4 +1,4 @@
-//! Programs as the JSON documents of `tamis compile` and `tamis disasm`: the instructions are the member `insns`.
+//! Programs as the JSON documents of `tamis compile` and `tamis bpf disasm`: the instructions are the member `insns`.
 //!
 //! Other members are not read, but a program that wants values for variables is refused.
 
@@ -15,7 +15,7 @@ use crate::insn::Insn;
 pub(super) const FORM: Form = Form {
     name: "document",
     title: "a JSON document of tamis",
-    about: "The JSON document that `tamis compile` or `tamis disasm` prints",
+    about: "The JSON document that `tamis compile` or `tamis bpf disasm` prints",
     extensions: &[],
     recognises,
     read,

@@ -100,7 +100,7 @@ codes! { LINT;
         "For all possible calls, none executes these instructions, or all take the same path at these \
          branches. Often a jump is off by one instruction or a constant is wrong, and a call gets another \
          action than its author expects. Generators that repeat a test on every path leave harmless ones, \
-         which only cost steps and length; `tamis decompile` followed by `tamis compile` removes them.";
+         which only cost steps and length; `tamis bpf decompile` followed by `tamis compile` removes them.";
     LINT_ADDRESS_FAMILIES = "TM0722", "sockets of families that most programs don't need",
         "The address family of a socket selects the part of the kernel that handles it, and the kernel loads the \
          module of a family on demand. Most programs need AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK; the code of \

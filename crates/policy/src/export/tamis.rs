@@ -62,7 +62,7 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
 
 fn refusal(message: &str) -> Box<Diagnostic> {
     let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message.to_owned());
-    Box::new(diagnostic.help("`tamis decompile --emit rules` writes a form without this limit"))
+    Box::new(diagnostic.help("`tamis bpf decompile --emit rules` writes a form without this limit"))
 }
 
 /// The nearest action of the language.

@@ -122,5 +122,5 @@ pub(crate) fn selection(names: &str) -> Result<Selection, Failure> {
     let names = names.split(',').map(str::trim);
     let names = names.filter(|name| !name.is_empty() && *name != "none");
     Selection::named(names)
-        .map_err(|error| Failure::usage(error.to_string(), "`tamis passes` lists them"))
+        .map_err(|error| Failure::usage(error.to_string(), "`tamis bpf passes` lists them"))
 }

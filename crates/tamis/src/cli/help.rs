@@ -1,7 +1,8 @@
 //! The help of `tamis` itself, and the short help, `-h`, of its commands.
 //!
-//! There are more commands than a screen has lines. `tamis -h` explains those that a beginner needs and names all others by
-//! what they are for; `tamis --help` has the same groups with a line for each command.
+//! There are more commands than a screen has lines. `tamis -h` has a line for each of the sixteen that most users need, in
+//! the order of their work, and the names of the others; `tamis --help` has a line for each command, and the options
+//! ([decision 198](../../../../docs/decisions/0198-the-order-of-the-commands.md)).
 //!
 //! The short help of a command fits a screen of 24 lines and 80 columns. Options under a heading of their own - how inputs are
 //! read, how filters are compiled, limits, languages - are many, the same for most commands, and rarely wanted: `--help`
@@ -15,34 +16,30 @@ use clap::{Arg, Command};
 /// How many examples the short help has.
 const EXAMPLES: usize = 3;
 
-/// What a beginner needs, in the order in which it is needed.
-const FIRST: [&str; 7] = [
-    "compile", "explain", "lint", "run", "record", "learn", "diff",
+/// The commands of the first screen by what they are for, in the order of a user's work.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Observe", &["record", "trace", "learn"]),
+    ("Write", &["compile", "lint", "explain", "convert"]),
+    ("Compare", &["diff", "prove", "bench", "optimize"]),
+    ("Use", &["run", "exec", "audit", "harden"]),
+    ("Programs", &["bpf"]),
 ];
 
-/// All commands by what they are for, those that are wanted most first.
-const GROUPS: [(&str, &[&str]); 8] = [
-    ("Write", &["compile", "precompile", "convert", "lint"]),
-    (
-        "Understand",
-        &[
-            "explain",
-            "eval",
-            "decompile",
-            "disasm",
-            "asm",
-            "dump",
-            "audit",
-            "tables",
-        ],
-    ),
-    ("Compare", &["diff", "prove", "fuzz", "reduce"]),
-    ("Run", &["run", "exec", "sandbox", "inject"]),
-    ("Record", &["record", "trace", "learn", "profile"]),
-    ("Deploy", &["harden", "oci", "libseccomp"]),
-    ("Measure", &["bench", "optimize", "platforms"]),
-    ("Other", &["passes", "bisect", "completions"]),
+/// The commands that are wanted rarely, or in one environment.
+const OTHERS: [&str; 9] = [
+    "profile",
+    "precompile",
+    "oci",
+    "libseccomp",
+    "inject",
+    "sandbox",
+    "platforms",
+    "tables",
+    "completions",
 ];
+
+/// Where the first screen leads to.
+const MORE: &str = "More: `tamis COMMAND -h`, and `tamis --help` for all commands and options";
 
 /// The command with its commands in groups, and a short help for each of them.
 pub(crate) fn in_brief(command: Command) -> Command {
@@ -52,37 +49,79 @@ pub(crate) fn in_brief(command: Command) -> Command {
         .get_after_help()
         .map(ToString::to_string)
         .unwrap_or_default();
-    // clap puts what is to stand before the help where the template says.
-    let template = format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{{before-help}}{}{{options}}{{after-help}}",
-        heading("Options")
-    );
     brief(command, &path)
-        .help_template(template)
-        .before_help(short.trim_end().to_owned())
-        .before_long_help(long.trim_end().to_owned())
-        .after_help(format!(
-            "More: `{path} COMMAND -h` for a command, `{path} --help` for all on a line each"
-        ))
-        .after_long_help(after)
+        .help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{after-help}")
+        .before_help(short)
+        .before_long_help(format!("{long}\n{after}"))
+        .after_help("")
 }
 
-/// The commands that come first with their descriptions, and the names of all in their groups.
+/// The first screen: a line for each command of the groups, and the names of the others.
 fn overview(command: &Command) -> String {
-    let mut text = heading("To begin with");
-    text += &described(command, &FIRST);
-    text += &format!("\n{}", heading("All commands"));
+    let mut text = String::new();
     for (group, names) in GROUPS {
-        let _ = writeln!(text, "  {group:<12} {}", names.join(", "));
+        for (index, name) in names.iter().enumerate() {
+            let group = if index == 0 { group } else { "" };
+            let about = about(command, name);
+            let _ = writeln!(text, "  {} {name:<8} {about}", emphasised(group, 8));
+        }
     }
-    text
+    text + &format!("\nOthers: {}\n{MORE}", OTHERS.join(", "))
 }
 
-/// All commands with their descriptions, in their groups.
+/// All commands with their descriptions, in their groups, also those below `bpf`.
 fn listing(command: &Command) -> String {
-    let group = |(group, names): (&str, &[&str])| heading(group) + &described(command, names);
-    let groups: Vec<String> = GROUPS.into_iter().map(group).collect();
-    groups.join("\n")
+    let described = |names: &[&str]| {
+        names.iter().fold(String::new(), |text, name| {
+            let below = match *name {
+                "bpf" => command.find_subcommand(name),
+                _ => None,
+            };
+            let below = below.into_iter().flat_map(Command::get_subcommands);
+            let below = below.map(|one| (format!("{name} {}", one.get_name()), about_of(one)));
+            let own = (String::from(*name), about(command, name));
+            let entries = std::iter::once(own).chain(below);
+            entries.fold(text, |text, (name, about)| {
+                text + &format!("  {name:<14} {about}\n")
+            })
+        })
+    };
+    let group = |(group, names): &(&str, &[&str])| heading(group) + &described(names);
+    let groups: Vec<String> = GROUPS.iter().map(group).collect();
+    let others = heading("Others") + &described(&OTHERS);
+    let options = heading("Options") + &options(command);
+    [groups.join("\n"), others, options].join("\n")
+}
+
+/// The options of the command as clap describes them, for a text that stands before those of every template.
+fn options(command: &Command) -> String {
+    let mut alone = Command::new("tamis")
+        .version(env!("CARGO_PKG_VERSION"))
+        .max_term_width(100)
+        .args(command.get_arguments().cloned())
+        .help_template("{options}");
+    format!("{}", alone.render_long_help().ansi())
+}
+
+/// The description of a command below this one.
+fn about(command: &Command, name: &str) -> String {
+    command
+        .find_subcommand(name)
+        .map(about_of)
+        .unwrap_or_default()
+}
+
+/// The one-line description of a command.
+fn about_of(command: &Command) -> String {
+    let about = command.get_about().map(ToString::to_string);
+    about.unwrap_or_default()
+}
+
+/// A word in the style of clap's own headings, in a column of this width.
+fn emphasised(text: &str, width: usize) -> String {
+    let styles = Styles::styled();
+    let style = styles.get_header();
+    format!("{style}{text}{style:#}{:1$}", "", width - text.len())
 }
 
 /// A line in the style of clap's own headings.
@@ -90,18 +129,6 @@ fn heading(text: &str) -> String {
     let styles = Styles::styled();
     let style = styles.get_header();
     format!("{style}{text}:{style:#}\n")
-}
-
-/// A line for each of these commands.
-fn described(command: &Command, names: &[&str]) -> String {
-    names.iter().fold(String::new(), |mut text, name| {
-        let about = command
-            .find_subcommand(name)
-            .and_then(Command::get_about)
-            .map(ToString::to_string);
-        let _ = writeln!(text, "  {name:<12} {}", about.unwrap_or_default());
-        text
-    })
 }
 
 fn brief(command: Command, path: &str) -> Command {
@@ -144,14 +171,10 @@ mod tests {
         let tamis = crate::Cli::command();
         let shown = tamis.get_subcommands().filter(|one| !one.is_hide_set());
         let mut known: Vec<&str> = shown.map(Command::get_name).collect();
-        let mut grouped: Vec<&str> = GROUPS
-            .iter()
-            .flat_map(|(_, names)| *names)
-            .copied()
-            .collect();
+        let first = GROUPS.iter().flat_map(|(_, names)| *names);
+        let mut named: Vec<&str> = first.chain(&OTHERS).copied().collect();
         known.sort_unstable();
-        grouped.sort_unstable();
-        assert_eq!(grouped, known);
-        assert!(FIRST.iter().all(|name| known.contains(name)));
+        named.sort_unstable();
+        assert_eq!(named, known);
     }
 }

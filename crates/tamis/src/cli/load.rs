@@ -186,8 +186,9 @@ impl LoadArgs {
     pub(crate) fn load_policy(&self, path: &str, global: &Global) -> Result<Policy, Failure> {
         let loaded = self.load(path, global)?;
         self.check_arches([&loaded])?;
-        Ok(loaded
-            .into_policy("`tamis disasm` shows a program, `--from` overrides what was detected")?)
+        Ok(loaded.into_policy(
+            "`tamis bpf disasm` shows a program, `--from` overrides what was detected",
+        )?)
     }
 
     /// Refuses options that none of several inputs uses.

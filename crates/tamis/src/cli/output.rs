@@ -172,7 +172,7 @@ impl OutputArgs {
         if self.is_terminal() {
             return Err(Failure::usage(
                 "refusing to write a raw program to a terminal",
-                "pipe the output or redirect it to a file; `tamis disasm` shows it as text",
+                "pipe the output or redirect it to a file; `tamis bpf disasm` shows it as text",
             ));
         }
         Ok(())

@@ -14,7 +14,7 @@ use crate::cli::load::LoadArgs;
 use crate::cli::target::{self, FlagArgs, TargetArgs};
 use crate::cli::{Failure, Global, budget, input, side};
 
-/// Become a command under filters, without a child or supervisor
+/// Become a command under filters, with no child or supervisor
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use clap::Subcommand;
+use tamis_diag::suggest;
 
 use crate::cli::{Failure, Global};
-use bpf::{asm, bisect, decompile, disasm, dump, eval, fuzz, passes, reduce};
 
 mod audit;
 mod bench;
@@ -44,11 +44,8 @@ pub(crate) enum Command {
     Optimize(optimize::Args),
     Explain(explain::Args),
     Lint(lint::Args),
-    Eval(eval::Args),
     Prove(prove::Args),
     Diff(diff::Args),
-    Fuzz(fuzz::Args),
-    Reduce(reduce::Args),
     Run(run::Args),
     Exec(exec::Args),
     Record(record::Args),
@@ -57,20 +54,15 @@ pub(crate) enum Command {
     Sandbox(sandbox::Args),
     Inject(inject::Args),
     Platforms(platforms::Args),
-    Dump(dump::Args),
     Audit(audit::Args),
     Harden(harden::Args),
     Oci(oci::Args),
     Libseccomp(libseccomp::Args),
-    Asm(asm::Args),
-    Disasm(disasm::Args),
-    Decompile(decompile::Args),
     Convert(convert::Args),
     Tables(tables::Args),
     Profile(profile::Args),
-    Passes(passes::Args),
     Bench(bench::Args),
-    Bisect(bisect::Args),
+    Bpf(bpf::Args),
     Completions(completions::Args),
     #[command(hide = true)]
     Man(man::Args),
@@ -78,6 +70,13 @@ pub(crate) enum Command {
 
 /// How long a comparison takes at most if the user doesn't say.
 const COMPARISON_LIMIT: Duration = Duration::from_secs(10);
+
+/// The command of the group `bpf` whose name this is, or nearly is: `bpf asm` for `asm`.
+pub(crate) fn nearest_of_bpf(word: &str) -> Option<String> {
+    let group = bpf::Command::augment_subcommands(clap::Command::new("bpf"));
+    let names = group.get_subcommands().map(clap::Command::get_name);
+    suggest::nearest(word, names).map(|name| format!("bpf {name}"))
+}
 
 impl Command {
     /// How long it takes at most if the user doesn't say.
@@ -91,7 +90,7 @@ impl Command {
     /// The advice to limit its time in a way that lets it tell what it knows.
     pub(crate) const fn own_limit(&self) -> Option<&'static str> {
         match self {
-            Command::Fuzz(_) => Some("`--time SECONDS` ends with a summary"),
+            Command::Bpf(args) => args.command.own_limit(),
             _ => None,
         }
     }
@@ -103,17 +102,11 @@ impl Command {
             Command::Optimize(_) => "optimising",
             Command::Explain(_) => "explaining",
             Command::Lint(_) => "looking for mistakes",
-            Command::Eval(_) => "evaluating",
             Command::Prove(_) | Command::Diff(_) | Command::Audit(_) => "comparing",
-            Command::Fuzz(_) => "running calls",
-            Command::Reduce(_) => "reducing",
             Command::Harden(_) | Command::Oci(_) => "compiling",
-            Command::Asm(_) => "assembling",
-            Command::Disasm(_) => "disassembling",
-            Command::Decompile(_) => "decompiling",
             Command::Convert(_) => "converting",
+            Command::Bpf(args) => args.command.doing(),
             Command::Bench(_) | Command::Platforms(_) => "measuring",
-            Command::Bisect(_) => "searching",
             Command::Record(_) => "recording",
             Command::Trace(_) => "tracing",
             Command::Learn(_) => "learning",
@@ -121,11 +114,9 @@ impl Command {
             | Command::Exec(_)
             | Command::Sandbox(_)
             | Command::Inject(_)
-            | Command::Dump(_)
             | Command::Libseccomp(_)
             | Command::Tables(_)
             | Command::Profile(_)
-            | Command::Passes(_)
             | Command::Completions(_)
             | Command::Man(_) => "working",
         }
@@ -145,11 +136,8 @@ impl Command {
             Command::Optimize(args) => optimize::run(args, global),
             Command::Explain(args) => explain::run(args, global),
             Command::Lint(args) => lint::run(args, global),
-            Command::Eval(args) => eval::run(args, global),
             Command::Prove(args) => prove::run(args, global),
             Command::Diff(args) => diff::run(args, global),
-            Command::Fuzz(args) => fuzz::run(args, global),
-            Command::Reduce(args) => reduce::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Exec(args) => exec::run(args, global),
             Command::Record(args) => record::run(args, global),
@@ -159,19 +147,14 @@ impl Command {
             Command::Inject(args) => inject::run(args, global),
             Command::Platforms(args) => platforms::run(args, global),
             Command::Audit(args) => audit::run(args, global),
-            Command::Dump(args) => dump::run(args, global),
             Command::Harden(args) => harden::run(args, global),
             Command::Oci(args) => oci::run(args, global),
             Command::Libseccomp(args) => libseccomp::run(args, global),
-            Command::Asm(args) => asm::run(args, global),
-            Command::Disasm(args) => disasm::run(args, global),
-            Command::Decompile(args) => decompile::run(args, global),
             Command::Convert(args) => convert::run(args, global),
             Command::Tables(args) => tables::run(args, global),
             Command::Profile(args) => profile::run(args, global),
-            Command::Passes(args) => passes::run(args, global),
             Command::Bench(args) => bench::run(args, global),
-            Command::Bisect(args) => bisect::run(args, global),
+            Command::Bpf(args) => args.command.run(global),
             Command::Completions(args) => completions::run(args, global),
             Command::Man(args) => man::run(args, global),
         }

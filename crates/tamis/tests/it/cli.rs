@@ -155,8 +155,11 @@ fn hostile_texts_are_errors_and_never_panics() {
         ("asm", b"ja 4294967295\nret #0\n"),
     ];
     for (kind, text) in cases {
-        let command = if kind == "asm" { "disasm" } else { "compile" };
-        let result = with_input(&[command, "-", "--from", kind], text);
+        let command: &[&str] = match kind {
+            "asm" => &["bpf", "disasm"],
+            _ => &["compile"],
+        };
+        let result = with_input(&[command, &["-", "--from", kind]].concat(), text);
         let message = String::from_utf8_lossy(&result.stderr);
         assert_eq!(result.status.code(), Some(2), "{kind}: {message}");
         assert!(message.contains("error"), "{kind}: {message}");
@@ -221,7 +224,7 @@ fn bash_completes_policies_files_and_architectures() {
             "container-default containers.tamis",
         ),
         ("tamis compile --arch aarch", "aarch64"),
-        ("tamis decomp", "decompile"),
+        ("tamis bpf decomp", "decompile"),
     ] {
         let last = words.split(' ').count() - 1;
         let ask = format!(
@@ -429,6 +432,7 @@ fn options_that_an_input_has_no_use_for_are_wrong_usage() {
     ] {
         let result = match command {
             "run" => output(&["run", "-p", input, option, value, "--", "true"]),
+            "decompile" => output(&["bpf", command, input, option, value]),
             command => output(&[command, input, option, value]),
         };
         assert_eq!(result.status.code(), Some(2), "{option}");
@@ -566,7 +570,7 @@ fn a_filter_of_the_other_order_of_bytes_is_not_installed() {
             .output()
             .unwrap()
     };
-    assert!(line("asm a.asm -o a.bpf").status.success());
+    assert!(line("bpf asm a.asm -o a.bpf").status.success());
     let mut bytes = fs::read(folder.join("a.bpf")).unwrap();
     for insn in bytes.chunks_exact_mut(8) {
         insn[..2].reverse();
@@ -604,7 +608,7 @@ fn an_interrupted_reduction_writes_what_was_reached() {
     let policy = "default errno(EPERM)\nallow read\n";
     fs::write(folder.join("a.tamis"), policy).unwrap();
     let test = format!("{INTERRUPT}; grep -q read {{}}");
-    let interrupted = tamis(&["reduce", "a.tamis", "--test", &test])
+    let interrupted = tamis(&["bpf", "reduce", "a.tamis", "--test", &test])
         .current_dir(&folder)
         .env("TMPDIR", &folder)
         .output()
@@ -621,7 +625,7 @@ fn a_signal_that_comes_again_later_ends_a_reduction() {
     let folder = folder("interrupted-again");
     fs::write(folder.join("a.tamis"), "default allow\n").unwrap();
     let again = "kill -TERM $PPID; sleep 0.6; kill -TERM $PPID";
-    let ended = tamis(&["reduce", "a.tamis", "--test", again])
+    let ended = tamis(&["bpf", "reduce", "a.tamis", "--test", again])
         .current_dir(&folder)
         .env("TMPDIR", &folder)
         .output()
@@ -681,10 +685,10 @@ fn a_file_with_the_name_of_an_embedded_policy_gets_a_note() {
     let lines: [&[&str]; 8] = [
         &["compile", "pure-compute"],
         &["lint", "pure-compute"],
-        &["disasm", "pure-compute"],
-        &["eval", "pure-compute", "read"],
+        &["bpf", "disasm", "pure-compute"],
+        &["bpf", "eval", "pure-compute", "read"],
         &["diff", "pure-compute", "./pure-compute"],
-        &["reduce", "pure-compute", "--reports", "TM0717"],
+        &["bpf", "reduce", "pure-compute", "--reports", "TM0717"],
         &["run", "-p", "pure-compute", "--", "true"],
         &["exec", "-p", "pure-compute", "--", "true"],
     ];

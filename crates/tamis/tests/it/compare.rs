@@ -126,7 +126,7 @@ fn programs_of_other_compilers_are_compared_with_their_policy() {
             assert_eq!(code == 0, witnesses.is_empty(), "{program}: {document}");
             for witness in witnesses {
                 let call = witness["call"].as_str().unwrap();
-                let answer = tamis(&["eval", program, call, "--json"]);
+                let answer = tamis(&["bpf", "eval", program, call, "--json"]);
                 let answer: Value = serde_json::from_slice(&answer.stdout).unwrap();
                 assert_eq!(
                     answer["results"][0]["ret"], witness["right_ret"],
@@ -176,7 +176,7 @@ fn where_diagrams_do_not_do_a_witness_may_still_be_found() {
     let (code, document) = document(&[&sides[..], &patient].concat());
     assert_eq!((code, &document["answer"]), (1, &Value::from("no")));
     let call = document["witnesses"][0]["call"].as_str().unwrap();
-    let answer = |path: &Path| tamis(&["eval", text_of(path), call]).status.code();
+    let answer = |path: &Path| tamis(&["bpf", "eval", text_of(path), call]).status.code();
     assert_ne!(answer(&left), answer(&right), "{call}");
 }
 
@@ -360,7 +360,7 @@ fn a_policy_that_is_too_long_for_the_kernel_is_explained_and_compared() {
         document(&["explain", policy, "getpid", "--json"]).1["explanations"][0]["action"].clone()
     };
     assert_ne!(decision(long), decision(longer));
-    let ran = tamis(&["fuzz", long, longer, "--evaluations", "10000"]);
+    let ran = tamis(&["bpf", "fuzz", long, longer, "--evaluations", "10000"]);
     let said = String::from_utf8_lossy(&ran.stdout);
     assert_eq!(ran.status.code(), Some(1), "{ran:?}");
     assert!(said.contains("getpid()"), "{said}");

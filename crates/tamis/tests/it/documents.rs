@@ -54,9 +54,9 @@ fn with_json_a_file_gets_the_result_and_standard_output_the_document() {
         ("optimize p.bpf --emit annotation", "tamis.optimize/1"),
         ("precompile m.toml --emit c", "tamis.precompile/1"),
         ("convert p.tamis --to oci", "tamis.convert/1"),
-        ("decompile p.bpf", "tamis.decompile/1"),
+        ("bpf decompile p.bpf", "tamis.decompile/1"),
         ("learn counts.json", "tamis.learn/1"),
-        ("asm p.s", "tamis.disasm/1"),
+        ("bpf asm p.s", "tamis.disasm/1"),
     ] {
         assert!(tamis(&folder, &format!("{line} -o plain")).status.success());
         let output = tamis(&folder, &format!("{line} --json -o beside"));
@@ -229,7 +229,7 @@ fn names_have_no_characters_that_change_what_is_seen() {
         (POLICY, "explain NAME read"),
         ("allow raed\n", "compile NAME"),
         ("allow raed\n", "precompile NAME"),
-        (POLICY, "decompile NAME/missing"),
+        (POLICY, "bpf decompile NAME/missing"),
     ] {
         fs::write(folder.join(name), text).unwrap();
         let words = line.split(' ').map(|word| word.replace("NAME", name));
@@ -255,7 +255,7 @@ fn a_folder_is_decompiled_as_the_stack_of_its_filters() {
     ] {
         assert!(tamis(&folder, line).status.success());
     }
-    let output = tamis(&folder, "decompile filters -o stack.tamis");
+    let output = tamis(&folder, "bpf decompile filters -o stack.tamis");
     assert!(output.status.success(), "{}", stderr_text(&output));
     let output = tamis(&folder, "prove stack.tamis filters");
     assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
@@ -317,7 +317,7 @@ fn a_policy_is_not_overwritten_by_a_program() {
         "compile --emit asm -o p.tamis",
         "compile profile.json -o p.tamis",
         "optimize container-default -o p.tamis",
-        "asm p.s -o p.tamis",
+        "bpf asm p.s -o p.tamis",
     ] {
         let output = tamis(&folder, line);
         let text = stderr_text(&output);
@@ -343,7 +343,7 @@ fn words_in_the_wrong_place_are_told() {
     let folder = folder("order");
     let text = stderr_text(&tamis(&folder, "p.tamis"));
     assert!(text.contains("'tamis compile p.tamis'"), "{text}");
-    for line in ["explain read p.tamis", "eval read p.tamis"] {
+    for line in ["explain read p.tamis", "bpf eval read p.tamis"] {
         let output = tamis(&folder, line);
         let text = stderr_text(&output);
         assert_eq!(output.status.code(), Some(2), "{line}");

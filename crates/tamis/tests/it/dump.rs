@@ -1,4 +1,4 @@
-//! `tamis dump` on processes that `tamis run` filters.
+//! `tamis bpf dump` on processes that `tamis run` filters.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -39,7 +39,7 @@ fn filtered(first: &Path, second: &Path) -> (Child, String) {
 
 /// The numbers of the filters in a document about a process.
 fn filters_in_document(pid: &str, options: &[&str]) -> Vec<u64> {
-    let output = tamis(&[&["dump", "--pid", pid, "--json"], options].concat());
+    let output = tamis(&[&["bpf", "dump", "--pid", pid, "--json"], options].concat());
     let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
     let filters = document["filters"].as_array().expect("an array").iter();
     let index = |filter: &Value| filter["index"].as_u64().expect("a number");
@@ -79,7 +79,7 @@ fn dumped_filters_are_the_installed_ones_and_decompile() {
     }
     let (mut child, pid) = filtered(&first, &second);
     let folder = work.join("filters");
-    let output = tamis(&["dump", "--pid", &pid, "-o", folder.to_str().unwrap()]);
+    let output = tamis(&["bpf", "dump", "--pid", &pid, "-o", folder.to_str().unwrap()]);
     if output.status.code() == Some(4) {
         skip::because(Need::Live, String::from_utf8_lossy(&output.stderr));
     } else {
@@ -92,20 +92,17 @@ fn dumped_filters_are_the_installed_ones_and_decompile() {
             fs::read(folder.join("01.bpf")).unwrap(),
             fs::read(&second).unwrap()
         );
-        let newest = tamis(&["dump", "--pid", &pid, "--index", "1"]);
+        let newest = tamis(&["bpf", "dump", "--pid", &pid, "--index", "1"]);
         assert_eq!(newest.stdout, fs::read(&second).unwrap());
         assert_numbered(&pid);
-        let listing = tamis(&["dump", "--pid", &pid]);
+        let listing = tamis(&["bpf", "dump", "--pid", &pid]);
         let listing = String::from_utf8(listing.stdout).unwrap();
         assert_eq!(listing.lines().count(), 2, "{listing}");
-        let none = tamis(&["dump", "--pid", &pid, "--index", "2"]);
+        let none = tamis(&["bpf", "dump", "--pid", &pid, "--index", "2"]);
         assert_eq!(none.status.code(), Some(2), "{none:?}");
-        let (first, second) = (folder.join("00.bpf"), folder.join("01.bpf"));
-        let policy = tamis(&[
-            "decompile",
-            first.to_str().unwrap(),
-            second.to_str().unwrap(),
-        ]);
+        let dumped = ["00.bpf", "01.bpf"].map(|name| folder.join(name));
+        let [first, second] = dumped.each_ref().map(|path| path.to_str().unwrap());
+        let policy = tamis(&["bpf", "decompile", first, second]);
         let policy = String::from_utf8(policy.stdout).unwrap();
         // Of two errors the newest filter's wins.
         assert!(
@@ -127,21 +124,21 @@ fn dumped_filters_are_the_installed_ones_and_decompile() {
 #[test]
 fn no_filters_are_no_folder() {
     let own = std::process::id().to_string();
-    let listing = tamis(&["dump", "--pid", &own]);
+    let listing = tamis(&["bpf", "dump", "--pid", &own]);
     if !String::from_utf8_lossy(&listing.stdout).contains("has no filters") {
         skip::because(Need::Live, "the tests have filters, or may not read them");
         return;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dump-of-none");
     let _ = fs::remove_dir_all(&folder);
-    let output = tamis(&["dump", "--pid", &own, "-o", folder.to_str().unwrap()]);
+    let output = tamis(&["bpf", "dump", "--pid", &own, "-o", folder.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(!folder.exists());
 }
 
 #[test]
 fn no_such_process_is_wrong_input() {
-    let output = tamis(&["dump", "--pid", "2147483647"]);
+    let output = tamis(&["bpf", "dump", "--pid", "2147483647"]);
     assert_eq!(output.status.code(), Some(2));
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("there is no such process"), "{error}");

@@ -1,4 +1,4 @@
-//! `tamis fuzz`: the same seed gives the same result, and exported vectors are what the left side answers.
+//! `tamis bpf fuzz`: the same seed gives the same result, and exported vectors are what the left side answers.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn the_same_seed_gives_the_same_document_and_vectors_reach_all() {
     fs::write(work.join("fuzz.bpf"), tamis("compile fuzz.tamis")).unwrap();
     let run = |file: &str, seed: u32| {
         tamis(&format!(
-            "fuzz fuzz.bpf fuzz.tamis --evaluations 50000 --seed {seed} --json --export-vectors {file}"
+            "bpf fuzz fuzz.bpf fuzz.tamis --evaluations 50000 --seed {seed} --json --export-vectors {file}"
         ))
     };
     let first = run("fuzz-1.vectors", 5);
@@ -61,7 +61,7 @@ fn the_same_seed_gives_the_same_document_and_vectors_reach_all() {
 fn without_coverage_the_engine_is_named_and_the_seed_decides() {
     let work = Path::new(env!("CARGO_TARGET_TMPDIR"));
     fs::write(work.join("fuzz-plain.tamis"), POLICY).unwrap();
-    let line = "fuzz fuzz-plain.tamis --evaluations 200000 --no-coverage";
+    let line = "bpf fuzz fuzz-plain.tamis --evaluations 200000 --no-coverage";
     let run = || tamis(&format!("{line} --json"));
     let first = run();
     assert_eq!(first, run());

@@ -114,6 +114,7 @@ fn a_command_that_gives_up_says_what_it_was_doing() {
     assert!(outcome.stderr.contains(&text), "{outcome:?}");
     assert!(outcome.stderr.contains("--time-limit 1\n"), "{outcome:?}");
     let outcome = tamis(&[
+        "bpf",
         "fuzz",
         "pure-compute",
         "--time-limit=0.1",
@@ -133,7 +134,14 @@ fn a_command_that_gives_up_says_what_it_was_doing() {
     );
 
     let mut command = Command::new(crate::TAMIS);
-    command.args(["eval", &entries, "read", "--json", "--time-limit=0.1"]);
+    command.args([
+        "bpf",
+        "eval",
+        &entries,
+        "read",
+        "--json",
+        "--time-limit=0.1",
+    ]);
     let output = child::output(&mut command).unwrap();
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(3), "{document}");

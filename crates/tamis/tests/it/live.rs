@@ -1,4 +1,4 @@
-//! `tamis run` and `tamis dump` under load and where something fails around them: the right exit code, a clear
+//! `tamis run` and `tamis bpf dump` under load and where something fails around them: the right exit code, a clear
 //! error, nothing left running.
 
 use std::fs;
@@ -165,7 +165,7 @@ fn dumping_processes_that_end_meanwhile() {
         let mut line = String::new();
         let stdout = child.stdout.as_mut().expect("it is captured");
         std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
-        let dump = |pid: &str| child::output(&mut tamis(&["dump", "--pid", pid])).unwrap();
+        let dump = |pid: &str| child::output(&mut tamis(&["bpf", "dump", "--pid", pid])).unwrap();
         if round % 2 == 0 {
             drop(child.stdin.take());
         }
@@ -181,7 +181,9 @@ fn dumping_processes_that_end_meanwhile() {
             other => panic!("{other:?} {printed}"),
         }
     }
-    let gone = tamis(&["dump", "--pid", "2147483647"]).output().unwrap();
+    let gone = tamis(&["bpf", "dump", "--pid", "2147483647"])
+        .output()
+        .unwrap();
     assert_eq!(gone.status.code(), Some(2));
 }
 
@@ -200,7 +202,7 @@ fn fuzzing_with_the_running_kernel() {
     let mut compile = tamis(&["compile", "-o"]);
     let status = compile.arg(&filter).arg(&policy).status();
     assert!(status.expect("tamis starts").success());
-    let mut fuzz = tamis(&["fuzz", "--evaluations", "5000", "--running-kernel"]);
+    let mut fuzz = tamis(&["bpf", "fuzz", "--evaluations", "5000", "--running-kernel"]);
     let output = child::output(fuzz.arg(&filter)).expect("tamis starts");
     let printed = String::from_utf8_lossy(&output.stdout);
     assert_eq!(

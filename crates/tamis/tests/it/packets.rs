@@ -83,14 +83,20 @@ fn every_form_of_a_program_is_the_same_filter() {
         .collect();
     let numbers = format!("{}\n{}\n", numbers.len(), numbers.join("\n"));
     let numbers = file("22.txt", numbers.as_bytes());
-    let listing = text(&["disasm", "--packet", "--plain", &array]);
+    let listing = text(&["bpf", "disasm", "--packet", "--plain", &array]);
     assert!(listing.contains("ldx 4*([14]&0xf)"), "{listing}");
-    assert_eq!(text(&["disasm", "--packet", "--plain", &numbers]), listing);
+    assert_eq!(
+        text(&["bpf", "disasm", "--packet", "--plain", &numbers]),
+        listing
+    );
     let listed = file("22.asm", listing.as_bytes());
     let raw = file("22.bpf", b"");
-    text(&["asm", "--packet", &listed, "-o", &raw]);
+    text(&["bpf", "asm", "--packet", &listed, "-o", &raw]);
     assert_eq!(fs::read(&raw).unwrap().len(), 8 * PORT_22.lines().count());
-    assert_eq!(text(&["disasm", "--packet", "--plain", &raw]), listing);
+    assert_eq!(
+        text(&["bpf", "disasm", "--packet", "--plain", &raw]),
+        listing
+    );
 }
 
 #[test]
@@ -99,7 +105,7 @@ fn packets_are_accepted_or_dropped_by_every_engine() {
     let capture = file("eval.pcap", &capture());
     for engine in ["reference", "threaded", "auto"] {
         let json = text(&[
-            "eval", &program, "--packet", &capture, "--engine", engine, "--json",
+            "bpf", "eval", &program, "--packet", &capture, "--engine", engine, "--json",
         ]);
         let document: Value = serde_json::from_str(&json).unwrap();
         let packets = document["packets"].as_array().unwrap().iter();
@@ -108,7 +114,7 @@ fn packets_are_accepted_or_dropped_by_every_engine() {
         assert_eq!(document["accepted"], 2);
     }
     let none = file("none.pcap", &pcap(ETHERNET, &[ethernet(0x0806, &[0; 28])]));
-    let output = tamis(&["eval", &program, "--packet", &none]);
+    let output = tamis(&["bpf", "eval", &program, "--packet", &none]);
     assert_eq!(output.status.code(), Some(1), "none accepted");
 }
 
@@ -116,13 +122,13 @@ fn packets_are_accepted_or_dropped_by_every_engine() {
 fn a_capture_tells_the_protocol_and_nothing_else_beside_the_bytes() {
     let capture = file("beside.pcap", &capture());
     let protocol = file("proto.asm", b"ld #proto\nret a\n");
-    let said = text(&["eval", &protocol, "--packet", &capture]);
+    let said = text(&["bpf", "eval", &protocol, "--packet", &capture]);
     assert!(
         said.contains("accept(2048)") && said.contains("accept(2054)"),
         "{said}"
     );
     let random = file("rand.asm", b"ld #rand\nret a\n");
-    let error = error(&["eval", &random, "--packet", &capture]);
+    let error = error(&["bpf", "eval", &random, "--packet", &capture]);
     assert!(error.contains("instruction 0 loads `#rand`"), "{error}");
 }
 
@@ -141,15 +147,15 @@ fn what_is_no_capture_or_no_filter_is_an_error() {
         ("empty.pcap", b"", "it is no capture"),
         ("link.pcap", &pcap(147, &[vec![0; 20]]), "link type 147"),
     ] {
-        let said = error(&["eval", &program, "--packet", &file(name, bytes)]);
+        let said = error(&["bpf", "eval", &program, "--packet", &file(name, bytes)]);
         assert!(said.contains(expected), "{name}: {said}");
     }
     let capture = file("bad.pcap", &capture());
     let seccomp = file("seccomp.asm", b"ld [nr]\nret a\n");
-    let said = error(&["eval", &seccomp, "--packet", &capture]);
+    let said = error(&["bpf", "eval", &seccomp, "--packet", &capture]);
     assert!(said.contains("expected an offset or `x`"), "{said}");
     let far = file("far.asm", b"ld [0xfffff044]\nret a\n");
-    let said = error(&["asm", "--packet", &far]);
+    let said = error(&["bpf", "asm", "--packet", &far]);
     assert!(said.contains("which has no meaning"), "{said}");
 }
 
@@ -158,12 +164,13 @@ fn what_is_no_capture_or_no_filter_is_an_error() {
 fn commands_for_seccomp_filters_refuse_filters_of_sockets() {
     let raw = file("socket.bpf", b"");
     let array = file("socket.c", PORT_22.as_bytes());
-    text(&["asm", "--packet", &array, "-o", &raw]);
-    for command in ["disasm", "optimize", "lint"] {
-        let said = error(&[command, &raw]);
+    text(&["bpf", "asm", "--packet", &array, "-o", &raw]);
+    let commands: [&[&str]; 3] = [&["bpf", "disasm"], &["optimize"], &["lint"]];
+    for command in commands {
+        let said = error(&[command, &[&raw]].concat());
         assert!(
             said.contains("code 0x0028 is not allowed"),
-            "{command}: {said}"
+            "{command:?}: {said}"
         );
     }
 }
@@ -171,10 +178,24 @@ fn commands_for_seccomp_filters_refuse_filters_of_sockets() {
 #[test]
 fn engines_answer_calls_as_the_reference_does() {
     for engine in ["reference", "threaded", "auto"] {
-        let said = text(&["eval", "container-default", "read", "--engine", engine]);
+        let said = text(&[
+            "bpf",
+            "eval",
+            "container-default",
+            "read",
+            "--engine",
+            engine,
+        ]);
         assert!(said.contains("the reference interpreter agrees"), "{said}");
     }
-    let said = error(&["eval", "container-default", "read", "--engine", "fast"]);
+    let said = error(&[
+        "bpf",
+        "eval",
+        "container-default",
+        "read",
+        "--engine",
+        "fast",
+    ]);
     assert!(said.contains("the engines are reference"), "{said}");
 }
 
@@ -194,7 +215,7 @@ fn an_optimised_filter_does_the_same_and_is_no_longer() {
     );
     assert_eq!(fs::read(&better).unwrap().len(), 4 * 8);
     let capture = file("twice.pcap", &capture());
-    let kept = |filter: &str| text(&["eval", filter, "--packet", &capture, "--json"]);
+    let kept = |filter: &str| text(&["bpf", "eval", filter, "--packet", &capture, "--json"]);
     let rets = |text: String| {
         let document: Value = serde_json::from_str(&text).unwrap();
         let packets = document["packets"].as_array().unwrap().clone();
@@ -291,7 +312,7 @@ fn an_object_is_run_on_packets_if_it_is_safe() {
     let capture = file("object.pcap", &capture());
     for engine in ["reference", "threaded", "auto"] {
         let arguments = ["--packet", &capture, "--engine", engine, "--json"];
-        let json = text(&[&["eval", &safe], &arguments[..]].concat());
+        let json = text(&[&["bpf", "eval", &safe], &arguments[..]].concat());
         let document: Value = serde_json::from_str(&json).unwrap();
         let packets = document["packets"].as_array().unwrap().iter();
         let rets: Vec<u64> = packets
@@ -300,9 +321,17 @@ fn an_object_is_run_on_packets_if_it_is_safe() {
         assert_eq!(rets, [64, 64, 64, 64, 0, 64], "{engine}");
     }
     let unsafe_one = file("unsafe.o", &object(&[0x95]));
-    let refusal = error(&["eval", &unsafe_one, "--packet", &capture]);
+    let refusal = error(&["bpf", "eval", &unsafe_one, "--packet", &capture]);
     assert!(refusal.contains("isn't safe: instruction 0"), "{refusal}");
-    let refusal = error(&["eval", &safe, "--section", "other", "--packet", &capture]);
+    let refusal = error(&[
+        "bpf",
+        "eval",
+        &safe,
+        "--section",
+        "other",
+        "--packet",
+        &capture,
+    ]);
     assert!(refusal.contains("has the sections socket"), "{refusal}");
 }
 
@@ -396,14 +425,14 @@ fn bad_programs_are_the_same_error_for_every_engine() {
     let capture = file("bad.pcap", &capture());
     for (name, bytes, expected) in bad_programs() {
         let path = file(name, &bytes);
-        let said = error_of_every_engine(&["eval", &path, "--packet", &capture]);
+        let said = error_of_every_engine(&["bpf", "eval", &path, "--packet", &capture]);
         assert!(
             said.contains(name) && said.contains(expected),
             "{name}: {said}"
         );
         // A filter of seccomp is a list of the same instructions.
         if ["unknown.bpf", "empty.ddd", "long.ddd"].contains(&name) {
-            let said = error_of_every_engine(&["eval", &path, "read"]);
+            let said = error_of_every_engine(&["bpf", "eval", &path, "read"]);
             let expected = match name {
                 "long.ddd" => "program 0 has 4097 instructions",
                 _ => expected,
@@ -430,7 +459,7 @@ fn short_packets_are_dropped_by_every_engine() {
     for (program, first) in [(&classic, 38), (&object, 14)] {
         for engine in ["reference", "threaded", "jit", "auto"] {
             let args = [
-                "eval", program, "--packet", &capture, "--engine", engine, "--json",
+                "bpf", "eval", program, "--packet", &capture, "--engine", engine, "--json",
             ];
             let output = tamis(&args);
             if engine == "jit" && output.status.code() == Some(4) {

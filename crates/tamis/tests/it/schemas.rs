@@ -172,7 +172,7 @@ fn check_dump() -> String {
     BufReader::new(child.stdout.as_mut().unwrap())
         .read_line(&mut pid)
         .unwrap();
-    let line = format!("dump --json --pid {}", pid.trim());
+    let line = format!("bpf dump --json --pid {}", pid.trim());
     let tried = Command::new(crate::TAMIS)
         .args(line.split(' '))
         .output()
@@ -218,7 +218,7 @@ fn packets() -> String {
     fs::write(&filter, "ldb [0]\nret #1\n").unwrap();
     fs::write(&capture, pcap(ETHERNET, &[vec![0; 20]])).unwrap();
     format!(
-        "eval {} --json --packet {}",
+        "bpf eval {} --json --packet {}",
         filter.display(),
         capture.display()
     )
@@ -300,7 +300,7 @@ fn check_live() -> Vec<String> {
             profile().display()
         )),
         check("bench --explain-gap --rounds 1 --json"),
-        check("fuzz pure-compute --evaluations 1000 --running-kernel --json"),
+        check("bpf fuzz pure-compute --evaluations 1000 --running-kernel --json"),
         check(&format!("run --json -p {} -- uname", policy.display())),
         check(&format!("sandbox --json -p {} -- true", policy.display())),
         check(&format!("inject --json {} -- true", rules.display())),
@@ -327,35 +327,35 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("compile container-default --stats --json"),
         check(&format!("compile {} --emit json", variables().display())),
         check("optimize pure-compute container-default --stats --json"),
-        check("disasm pure-compute --json"),
-        check("disasm pure-compute --extended --json"),
-        check("eval pure-compute raed --json"),
+        check("bpf disasm pure-compute --json"),
+        check("bpf disasm pure-compute --extended --json"),
+        check("bpf eval pure-compute raed --json"),
         check("compile no/such/file --json"),
-        check("decompile pure-compute --json"),
+        check("bpf decompile pure-compute --json"),
         check("convert container-default --arch x86_64 --to systemd --json"),
         check_dump(),
-        check("eval container-default read --engine threaded --json"),
+        check("bpf eval container-default read --engine threaded --json"),
         check(&packets()),
-        check("eval --json --trace container-default socket(AF_VSOCK) read"),
+        check("bpf eval --json --trace container-default socket(AF_VSOCK) read"),
         check("explain --json container-default socket(AF_VSOCK) read x86:read"),
         check("explain TM0201 --json"),
         check(&records()),
         check("lint container-default pure-compute --json"),
         check("lint --list --json"),
-        check("passes --json"),
+        check("bpf passes --json"),
         check("platforms --json"),
         check(&format!(
             "libseccomp install --json --prefix {}",
             prefix().display()
         )),
         check(&format!("precompile --json {}", matrix().display())),
-        check("bisect pure-compute --json"),
-        check("fuzz pure-compute --evaluations 1000 --json"),
-        check("fuzz pure-compute --evaluations 1000 --no-coverage --json"),
-        check("fuzz pure-compute container-default --time 1 --json"),
+        check("bpf bisect pure-compute --json"),
+        check("bpf fuzz pure-compute --evaluations 1000 --json"),
+        check("bpf fuzz pure-compute --evaluations 1000 --no-coverage --json"),
+        check("bpf fuzz pure-compute container-default --time 1 --json"),
         check("prove container-default pure-compute --json"),
         check("diff container-default pure-compute --json"),
-        check("reduce container-default --reports TM0720 --json"),
+        check("bpf reduce container-default --reports TM0720 --json"),
         check(&format!("profile --json {}", profile().display())),
         check(&format!(
             "learn --json --base pure-compute {}",

@@ -234,7 +234,7 @@ fn a_test_command_gets_a_file_that_nobody_else_can_write_also_without_a_mask() {
     let folder = folder("reduce");
     fs::write(folder.join("a.tamis"), "default allow\n").unwrap();
     let script = format!(
-        "umask 0; exec '{TAMIS}' reduce a.tamis --test 'stat -c %a $(dirname {{}}) >>modes; true'"
+        "umask 0; exec '{TAMIS}' bpf reduce a.tamis --test 'stat -c %a $(dirname {{}}) >>modes; true'"
     );
     for temporary in [folder.clone(), PathBuf::from("/tmp")] {
         let output = Command::new("sh")

@@ -210,7 +210,7 @@ impl Checker<'_> {
         let is_command = matches!(step.work, Work::Run(_));
         if !(is_judged && is_command) || self.find(step, SectionKind::Output).is_some() {
             let text = str::from_utf8(&outcome.stdout).map_err(
-                |_| "standard output is not text: add `| tamis disasm`, `-- stats` or `-- eval`",
+                |_| "standard output is not text: add `| tamis bpf disasm`, `-- stats` or `-- eval`",
             )?;
             texts.push((SectionKind::Output, text.to_owned()));
         }

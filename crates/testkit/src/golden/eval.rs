@@ -1,7 +1,7 @@
 //! Rows of calls with their expected actions.
 //!
 //! ```text
-//! ; a call as `tamis eval` takes it, and an action; an unknown architecture is a number
+//! ; a call as `tamis bpf eval` takes it, and an action; an unknown architecture is a number
 //! x86_64 socket(AF_INET, SOCK_STREAM) -> allow
 //! x86 102(1) @0x1000 -> errno(EPERM)
 //! 0xc00000b6 198 -> kill_process

@@ -1,4 +1,4 @@
-//! `tamis asm`: assembler text as a raw program.
+//! `tamis bpf asm`: assembler text as a raw program.
 
 use tamis_abi::Endian;
 use tamis_bpf::{Insn, forms, program};
@@ -15,8 +15,8 @@ use crate::cli::{Failure, Global, exit, input, packet};
 #[command(after_help = "\
 The mnemonics are those of the kernel's bpf_asm, with names for fields, actions and architectures.
 Example:
-  printf 'ld [nr]\\njeq #39, yes\\nret #allow\\nyes: ret #errno(1)\\n' | tamis asm -o no-getpid.bpf
-  tcpdump -dd 'port 22' | tamis asm --packet -o ssh.bpf")]
+  printf 'ld [nr]\\njeq #39, yes\\nret #allow\\nyes: ret #errno(1)\\n' | tamis bpf asm -o no-getpid.bpf
+  tcpdump -dd 'port 22' | tamis bpf asm --packet -o ssh.bpf")]
 pub(crate) struct Args {
     /// The text: a path, or `-` for standard input
     #[arg(default_value = "-", value_parser = input::path_parser())]
@@ -58,7 +58,7 @@ fn without_kinds(failure: Failure) -> Failure {
     };
     let wrong = mistakes.iter_mut().filter(|it| it.code == code::WRONG_KIND);
     for mistake in wrong {
-        mistake.help = Some("`tamis disasm` shows it as assembler text".to_owned());
+        mistake.help = Some("`tamis bpf disasm` shows it as assembler text".to_owned());
     }
     Failure::Diagnostics(mistakes, sources)
 }

@@ -1,4 +1,4 @@
-//! `tamis bisect`: which change of which pass makes a program wrong.
+//! `tamis bpf bisect`: which change of which pass makes a program wrong.
 
 use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{Bisection, bisect};
@@ -15,8 +15,8 @@ use crate::cli::{Failure, Global, exit, input};
 For authors of passes, and for bug reports: if the proof refutes a program, this finds the first change \
 that makes it wrong, by bisecting over the fuel (the number of changes allowed).
 Examples:
-  tamis bisect policy.tamis
-  tamis bisect policy.tamis --passes thread-jumps
+  tamis bpf bisect policy.tamis
+  tamis bpf bisect policy.tamis --passes thread-jumps
 Exit status: 1 if there is such a change.")]
 pub(crate) struct Args {
     /// The policy: a path, `-`, or the name of an embedded policy

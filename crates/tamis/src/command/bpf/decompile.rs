@@ -1,4 +1,4 @@
-//! `tamis decompile`: from programs back to a policy that a person can read.
+//! `tamis bpf decompile`: from programs back to a policy that a person can read.
 
 use clap::ValueEnum;
 use tamis_abi::{Action, Arch};
@@ -29,10 +29,10 @@ The policy is proved equivalent to the programs, for every call, before it is pr
 are a stack, the oldest first. A policy in another language is converted to the tamis language. \
 Arguments compared at another width than the kernel's are marked: full(x), low(x), high(x).
 Examples:
-  tamis decompile filter.bpf
-  tamis decompile filter.bpf --arch x86_64 -o policy.tamis
-  tamis decompile dump/0.bpf dump/1.bpf --emit rules
-  tamis decompile profile.json")]
+  tamis bpf decompile filter.bpf
+  tamis bpf decompile filter.bpf --arch x86_64 -o policy.tamis
+  tamis bpf decompile dump/0.bpf dump/1.bpf --emit rules
+  tamis bpf decompile profile.json")]
 pub(crate) struct Args {
     /// The programs, the oldest first: paths, folders, or `-`
     #[arg(default_value = "-", value_parser = input::PolicyParser, hide_possible_values = true)]
@@ -177,14 +177,15 @@ fn means(space: &mut Space, text: &str, function: Function) -> Result<bool, Limi
 fn refusal(args: &Args, error: &Undecompilable) -> Failure {
     let (help, code) = match error {
         Undecompilable::Limit(limit) => return args.limits.gave_up(NO_POLICY, *limit),
-        Undecompilable::TooManyCases | Undecompilable::Condition { .. } => {
-            ("`tamis disasm` shows the program as it is", exit::GAVE_UP)
-        }
+        Undecompilable::TooManyCases | Undecompilable::Condition { .. } => (
+            "`tamis bpf disasm` shows the program as it is",
+            exit::GAVE_UP,
+        ),
         Undecompilable::ForeignArches(_) => {
             ("`--arch x86_64` decompiles one architecture", exit::USAGE)
         }
         Undecompilable::NotAnAction(_) => (
-            "the kernel kills the process for such a value; `tamis disasm` shows where it is returned",
+            "the kernel kills the process for such a value; `tamis bpf disasm` shows where it is returned",
             exit::USAGE,
         ),
         Undecompilable::Refuted => ("please report this with the program", exit::BUG),

@@ -1,4 +1,4 @@
-//! `tamis disasm`: a program as assembler text.
+//! `tamis bpf disasm`: a program as assembler text.
 
 mod extended;
 mod native;
@@ -15,12 +15,12 @@ use crate::cli::{Failure, Global, budget, exit, input, object, packet};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  tamis disasm filter.bpf
-  tamis compile policy.tamis | tamis disasm --plain | tamis asm -o same.bpf
-  tcpdump -ddd 'port 22' | tamis disasm --packet
-  tamis disasm --extended filter.bpf
-  tamis disasm --native filter.bpf
-  tamis disasm --extended --native filter.bpf")]
+  tamis bpf disasm filter.bpf
+  tamis compile policy.tamis | tamis bpf disasm --plain | tamis bpf asm -o same.bpf
+  tcpdump -ddd 'port 22' | tamis bpf disasm --packet
+  tamis bpf disasm --extended filter.bpf
+  tamis bpf disasm --native filter.bpf
+  tamis bpf disasm --extended --native filter.bpf")]
 pub(crate) struct Args {
     /// The input: a path, or `-` for standard input
     #[arg(default_value = "-", value_parser = input::PolicyParser, hide_possible_values = true)]

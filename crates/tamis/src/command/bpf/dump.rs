@@ -1,4 +1,4 @@
-//! `tamis dump`: the filters of a running process.
+//! `tamis bpf dump`: the filters of a running process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ Filters are numbered from the oldest, 0. Without -o and --index they are listed.
 for a moment and then continues. The kernel shows filters only to processes with CAP_SYS_ADMIN and \
 without a filter of their own.
 Examples:
-  tamis dump --pid 4711
-  tamis dump --pid 4711 -o filters && tamis decompile filters/*.bpf
-  tamis dump --pid 4711 --index 0 | tamis disasm
+  tamis bpf dump --pid 4711
+  tamis bpf dump --pid 4711 -o filters && tamis bpf decompile filters/*.bpf
+  tamis bpf dump --pid 4711 --index 0 | tamis bpf disasm
 Exit status: 1 if there are no filters to write.")]
 pub(crate) struct Args {
     /// The process, or one of its threads
@@ -112,7 +112,7 @@ fn refuse_to_mix(paths: &[PathBuf], folder: &Path) -> Result<(), Failure> {
 /// Why a process's filters can't be read.
 pub(crate) fn refusal(pid: i32, error: &DumpError) -> Failure {
     let help = match error {
-        DumpError::NotPrivileged => Some("run it as root: `sudo tamis dump …`"),
+        DumpError::NotPrivileged => Some("run it as root: `sudo tamis bpf dump …`"),
         DumpError::OwnFilter => Some("run it outside the container or service that is filtered"),
         DumpError::Traced { .. } => Some("end that debugger or tracer first"),
         DumpError::NotTraceable(_) => {

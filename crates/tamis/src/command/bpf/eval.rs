@@ -1,4 +1,4 @@
-//! `tamis eval`: what a filter answers to calls, or a socket's filter to packets.
+//! `tamis bpf eval`: what a filter answers to calls, or a socket's filter to packets.
 
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Pc, Stack, disasm, interp};
@@ -19,10 +19,10 @@ use crate::cli::{Failure, Global, budget, call as cli_call, exit, input, object}
 #[command(after_help = "\
 A call is `[ARCH] NAME(ARGUMENTS)`. A policy is compiled first, so the result is that of the kernel.
 Examples:
-  tamis eval container-default 'socket(AF_VSOCK)' 'x86 ptrace'
-  tamis eval filter.bpf --trace 'openat(flags=O_RDONLY)'
-  tcpdump -dd 'port 22' | tamis eval - --packet capture.pcap
-  tamis eval filter.o --section socket --packet capture.pcap
+  tamis bpf eval container-default 'socket(AF_VSOCK)' 'x86 ptrace'
+  tamis bpf eval filter.bpf --trace 'openat(flags=O_RDONLY)'
+  tcpdump -dd 'port 22' | tamis bpf eval - --packet capture.pcap
+  tamis bpf eval filter.o --section socket --packet capture.pcap
 Exit status: 1 if one of the calls isn't allowed, or none of the packets accepted.")]
 pub(crate) struct Args {
     /// A policy or program: a path, `-`, or an embedded policy's name

@@ -1,4 +1,4 @@
-//! `tamis fuzz`: two filters on millions of calls that are made for them.
+//! `tamis bpf fuzz`: two filters on millions of calls that are made for them.
 
 mod kernel;
 mod plain;
@@ -36,11 +36,11 @@ instructions and branches. The report lists the coverage; for the rest, the prov
 reaches it, or finds a call that does. Finding no difference is not a proof: use `tamis prove`.
 Ctrl-C ends the run and prints what was found until then.
 Examples:
-  tamis fuzz policy.tamis
-  tamis fuzz old.bpf new.bpf --time 60
-  tamis fuzz profile.json theirs.bpf --evaluations 1000000 --seed 7 --export-vectors calls.vectors
-  tamis fuzz old.bpf new.bpf --no-coverage
-  tamis fuzz filter.bpf --running-kernel
+  tamis bpf fuzz policy.tamis
+  tamis bpf fuzz old.bpf new.bpf --time 60
+  tamis bpf fuzz profile.json theirs.bpf --evaluations 1000000 --seed 7 --export-vectors calls.vectors
+  tamis bpf fuzz old.bpf new.bpf --no-coverage
+  tamis bpf fuzz filter.bpf --running-kernel
 Exit status: 1 if the sides differ for a call, or the kernel differs; 3 if some part was neither reached nor \
  proved unreachable.")]
 pub(crate) struct Args {

@@ -1,4 +1,4 @@
-//! `tamis passes`: the catalogue of compiler passes.
+//! `tamis bpf passes`: the catalogue of compiler passes.
 
 use tamis_report::passes::PassesReport;
 
@@ -12,7 +12,7 @@ use crate::cli::{Failure, Global, exit};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  tamis passes
+  tamis bpf passes
   tamis compile policy.tamis --passes merge-rules,drop-unreachable --remarks -o filter.bpf")]
 pub(crate) struct Args {}
 

@@ -1,4 +1,4 @@
-//! `tamis reduce`: a smaller policy or program that still shows a failure.
+//! `tamis bpf reduce`: a smaller policy or program that still shows a failure.
 
 use std::path::Path;
 
@@ -26,10 +26,10 @@ For bug reports, and to see what a difference depends on. The result is a valid 
 the same kind if the input is valid; none of the attempted reductions makes it smaller. Comments are \
 removed, too.
 Examples:
-  tamis reduce profile.json --differs theirs.bpf --call clone3 --keep clone
-  tamis reduce profile.json --reports TM0706
-  tamis reduce filter.bpf -o small.bpf --test 'other-tool {} | grep -q crash'
-  tamis reduce big.json --test 'timeout 5 tamis compile {} --quiet >/dev/null; test $? = 124'
+  tamis bpf reduce profile.json --differs theirs.bpf --call clone3 --keep clone
+  tamis bpf reduce profile.json --reports TM0706
+  tamis bpf reduce filter.bpf -o small.bpf --test 'other-tool {} | grep -q crash'
+  tamis bpf reduce big.json --test 'timeout 5 tamis compile {} --quiet >/dev/null; test $? = 124'
 Ctrl-C ends the reduction and writes what was reached until then.
 Exit status: 2 if the input doesn't show the failure; 3 if it was interrupted.")]
 pub(crate) struct Args {

@@ -1,4 +1,4 @@
-//! `tamis disasm --extended`: what the kernel makes of a classic program, and programs of object files.
+//! `tamis bpf disasm --extended`: what the kernel makes of a classic program, and programs of object files.
 
 use tamis_abi::Endian;
 use tamis_bpf::disasm::Style;

@@ -1,4 +1,4 @@
-//! `tamis disasm --native`: machine code as a disassembler shows it.
+//! `tamis bpf disasm --native`: machine code as a disassembler shows it.
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 use tamis_bpf::convert::JumpTooFar;

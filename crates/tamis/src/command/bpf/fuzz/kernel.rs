@@ -1,4 +1,4 @@
-//! `tamis fuzz --running-kernel`: the calls of a campaign, put to the running kernel.
+//! `tamis bpf fuzz --running-kernel`: the calls of a campaign, put to the running kernel.
 
 use tamis_abi::{SeccompData, call};
 use tamis_bpf::Stack;

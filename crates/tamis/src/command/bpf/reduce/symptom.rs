@@ -1,4 +1,4 @@
-//! How `tamis reduce` sees whether a policy or program still shows the failure.
+//! How `tamis bpf reduce` sees whether a policy or program still shows the failure.
 
 use std::cell::Cell;
 use std::fs;

@@ -118,7 +118,7 @@ fn captures(long: usize) -> Vec<Reading> {
         ("long packets", capture(long / 60_000, 59_000)),
         ("a packet that says that it is long", lying),
     ];
-    let eval = "eval a.asm --packet a.pcap";
+    let eval = "bpf eval a.asm --packet a.pcap";
     let source = "crates/tamis/src/cli/packet.rs";
     inputs
         .map(|(name, bytes)| {
@@ -185,7 +185,7 @@ fn objects(long: usize) -> Vec<Reading> {
     let source = "crates/tamis/src/command/bpf/eval.rs";
     inputs
         .map(|(name, bytes)| {
-            let reading = Reading::new(source, name, ("a.o", bytes), "disasm a.o");
+            let reading = Reading::new(source, name, ("a.o", bytes), "bpf disasm a.o");
             reading.with("a.pcap", &capture(9, 1))
         })
         .to_vec()
