@@ -94,7 +94,6 @@ fn with_nearest(mut error: clap::Error) -> clap::Error {
     }
     let kind = ContextKind::SuggestedSubcommand;
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
-        && error.get(kind).is_none()
         && let Some(whole) = command::nearest_of_bpf(word)
     {
         error.insert(kind, ContextValue::Strings(vec![whole]));

@@ -71,11 +71,17 @@ pub(crate) enum Command {
 /// How long a comparison takes at most if the user doesn't say.
 const COMPARISON_LIMIT: Duration = Duration::from_secs(10);
 
-/// The command of the group `bpf` whose name this is, or nearly is: `bpf asm` for `asm`.
+/// The command of the group `bpf` whose name this is, or nearly is, unless a command beside the group is as near: `bpf asm`
+/// for `asm`.
 pub(crate) fn nearest_of_bpf(word: &str) -> Option<String> {
     let group = bpf::Command::augment_subcommands(clap::Command::new("bpf"));
-    let names = group.get_subcommands().map(clap::Command::get_name);
-    suggest::nearest(word, names).map(|name| format!("bpf {name}"))
+    let all = Command::augment_subcommands(clap::Command::new("tamis"));
+    let names =
+        [&all, &group].map(|command| command.get_subcommands().map(clap::Command::get_name));
+    let nearest = suggest::nearest(word, names.into_iter().flatten())?;
+    group
+        .find_subcommand(nearest)
+        .map(|_| format!("bpf {nearest}"))
 }
 
 impl Command {

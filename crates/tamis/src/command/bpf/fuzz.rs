@@ -38,7 +38,7 @@ Ctrl-C ends the run and prints what was found until then.
 Examples:
   tamis bpf fuzz policy.tamis
   tamis bpf fuzz old.bpf new.bpf --time 60
-  tamis bpf fuzz profile.json theirs.bpf --evaluations 1000000 --seed 7 --export-vectors calls.vectors
+  tamis bpf fuzz profile.json theirs.bpf --evaluations 1000000 --seed 7 --export-vectors all.txt
   tamis bpf fuzz old.bpf new.bpf --no-coverage
   tamis bpf fuzz filter.bpf --running-kernel
 Exit status: 1 if the sides differ for a call, or the kernel differs; 3 if some part was neither reached nor \

@@ -21,7 +21,6 @@ mod reduce;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  tamis bpf disasm filter.bpf
   tamis bpf eval filter.bpf 'socket(AF_VSOCK)'
   tamis bpf decompile filter.bpf -o policy.tamis")]
 pub(crate) struct Args {

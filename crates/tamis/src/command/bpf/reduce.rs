@@ -28,7 +28,7 @@ removed, too.
 Examples:
   tamis bpf reduce profile.json --differs theirs.bpf --call clone3 --keep clone
   tamis bpf reduce profile.json --reports TM0706
-  tamis bpf reduce filter.bpf -o small.bpf --test 'other-tool {} | grep -q crash'
+  tamis bpf reduce filter.bpf -o small.bpf --test 'other-tool {} | grep crash'
   tamis bpf reduce big.json --test 'timeout 5 tamis compile {} --quiet >/dev/null; test $? = 124'
 Ctrl-C ends the reduction and writes what was reached until then.
 Exit status: 2 if the input doesn't show the failure; 3 if it was interrupted.")]
