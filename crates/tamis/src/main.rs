@@ -3,14 +3,11 @@
 //! One file per subcommand in [`command`], what they share in [`cli`]. A subcommand returns its exit
 //! code or a [`cli::Failure`]; results go to standard output, everything else to standard error.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
-use tamis_report::help::HelpReport;
 
 mod cli;
 mod command;
@@ -38,25 +35,12 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(cli::report_bug));
     let (global, command) = match command::Command::parse_fast().map_or_else(parse, Ok) {
         Ok(parsed) => parsed,
-        Err(error) => return misused(&without_command(with_nearest(error))),
+        Err(error) => {
+            return cli::usage::misused(&cli::usage::without_command(with_nearest(error)));
+        }
     };
     let limits = (command.default_time_limit(), command.own_limit());
-    cli::budget::begin(global.budget, limits.0, limits.1, global.json);
-    // A panic is a bug: the hook has told the user, the exit code tells programs.
-    let outcome = std::panic::catch_unwind(|| {
-        let _stage = cli::budget::stage(command.doing());
-        command.run(&global)
-    });
-    cli::budget::answered();
-    let code = match outcome {
-        Ok(Ok(code)) => code,
-        Ok(Err(failure)) => failure.report(&global),
-        Err(_) => cli::exit::BUG,
-    };
-    for text in cli::output::left_warnings() {
-        cli::message(&text);
-    }
-    ExitCode::from(code)
+    cli::execute(&global, limits, command.doing(), || command.run(&global))
 }
 
 /// The command line.
@@ -104,72 +88,4 @@ fn with_nearest(mut error: clap::Error) -> clap::Error {
         error.insert(kind, ContextValue::String(nearest));
     }
     error
-}
-
-/// The error without the advice to give an unknown option to what follows as the name of a command.
-fn without_command(mut error: clap::Error) -> clap::Error {
-    let usage = error.get(ContextKind::Usage).map(ToString::to_string);
-    if error.kind() == ErrorKind::UnknownArgument
-        && usage.is_some_and(|usage| usage.contains("COMMAND"))
-    {
-        let Some(ContextValue::StyledStrs(tips)) = error.get(ContextKind::Suggested) else {
-            return error;
-        };
-        let is_kept = |tip: &&StyledStr| !tip.to_string().contains("as a value, use");
-        let kept: Vec<StyledStr> = tips.iter().filter(is_kept).cloned().collect();
-        let value = match kept.is_empty() {
-            true => ContextValue::None,
-            false => ContextValue::StyledStrs(kept),
-        };
-        error.insert(ContextKind::Suggested, value);
-    }
-    error
-}
-
-/// Prints the help or version that was asked for as a document, and gives the exit code.
-fn help_document(text: String) -> u8 {
-    let document = HelpReport::new(env!("CARGO_PKG_VERSION"), text);
-    let json = cli::output::document_json(&document);
-    match json.and_then(|json| cli::output::print(json.as_bytes())) {
-        Ok(()) => cli::exit::OK,
-        // Where no document can be written.
-        Err(failure) => failure.report(&cli::Global::default()),
-    }
-}
-
-/// Tells of wrong usage, or prints the help or version that was asked for.
-fn misused(error: &clap::Error) -> ExitCode {
-    let is_request = matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-    );
-    // What follows `--` is another command's.
-    let mut words = std::env::args_os().take_while(|word| word != "--");
-    if !words.any(|word| word == "--json") {
-        let can_print = match is_request {
-            true => cli::output::check_stdout(),
-            false => Ok(()),
-        };
-        let printed = can_print.and_then(|()| error.print());
-        let printed = printed.and_then(|()| std::io::stdout().flush());
-        return match printed {
-            Err(error) if is_request && error.kind() != std::io::ErrorKind::BrokenPipe => {
-                cli::message(&format!("error: cannot write to standard output: {error}"));
-                ExitCode::from(cli::exit::ENVIRONMENT)
-            }
-            // A mistake that can't be told leaves only the exit code.
-            _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(cli::exit::USAGE)),
-        };
-    }
-    let text = error.to_string();
-    if is_request {
-        return ExitCode::from(help_document(text));
-    }
-    let text = text.strip_prefix("error: ").unwrap_or(&text);
-    let (message, rest) = text.split_once("\n\n").unwrap_or((text, ""));
-    let tip = rest
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("tip: "));
-    let help = tip.map(str::to_owned);
-    ExitCode::from(cli::Failure::new(cli::exit::USAGE, message, help).report_json())
 }

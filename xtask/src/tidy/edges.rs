@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 37] = [
+const ALLOWED: [(&str, Option<&[&str]>); 38] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -91,12 +91,20 @@ const ALLOWED: [(&str, Option<&[&str]>); 37] = [
         ]),
     ),
     (
+        "cli",
+        Some(&[
+            "abi", "bpf", "chart", "compiler", "diag", "kernel", "lint", "meter", "platform",
+            "policy", "profile", "prover", "report", "session",
+        ]),
+    ),
+    (
         "tamis",
         Some(&[
             "abi",
             "analysis",
             "bpf",
             "chart",
+            "cli",
             "compiler",
             "convert",
             "diag",

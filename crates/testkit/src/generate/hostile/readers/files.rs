@@ -82,7 +82,7 @@ fn units(long: usize) -> Vec<Reading> {
     inputs
         .map(|(name, bytes)| {
             let file = ("etc/systemd/system/a.service", bytes);
-            let source = "crates/tamis/src/cli/root.rs";
+            let source = "crates/cli/src/root.rs";
             let reading = Reading::new(source, name, file, harden);
             reading
                 .with("usr/bin/true", PROGRAM)

@@ -2,7 +2,7 @@
 
 use super::{Reading, VALUES, call, lines, list};
 
-const SOURCE: &str = "crates/tamis/src/cli/load.rs";
+const SOURCE: &str = "crates/cli/src/load.rs";
 /// A rule takes up to this, and there are at most so many.
 const RULE_BYTES: usize = 1 << 10;
 const RULES: usize = 1 << 17;

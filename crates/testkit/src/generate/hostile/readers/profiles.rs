@@ -2,7 +2,7 @@
 
 use super::{Reading, VALUES, call, lines, list};
 
-const SOURCE: &str = "crates/tamis/src/cli/profile.rs";
+const SOURCE: &str = "crates/cli/src/profile.rs";
 const HEAD: &str = "{\"schema\":\"tamis-profile/1\",";
 
 pub(super) fn all(long: usize) -> Vec<Reading> {

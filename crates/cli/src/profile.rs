@@ -10,7 +10,7 @@ use super::load::reading;
 use super::{Failure, Global, parquet};
 
 /// Reads profiles and adds them up, each run once. Tables are about `arch`. Warnings go to standard error.
-pub(crate) fn load(paths: &[String], arch: Arch, global: &Global) -> Result<Profile, Failure> {
+pub fn load(paths: &[String], arch: Arch, global: &Global) -> Result<Profile, Failure> {
     let sum = load_fleet(paths, arch, global)?.into_sum();
     let sum = sum.map_err(|overlap| refuse(&overlap))?;
     let cut: Vec<String> = sum
@@ -27,7 +27,7 @@ pub(crate) fn load(paths: &[String], arch: Arch, global: &Global) -> Result<Prof
 }
 
 /// Reads profiles. Warnings go to standard error.
-pub(crate) fn load_fleet(paths: &[String], arch: Arch, global: &Global) -> Result<Fleet, Failure> {
+pub fn load_fleet(paths: &[String], arch: Arch, global: &Global) -> Result<Fleet, Failure> {
     let mut fleet = Fleet::default();
     for path in paths {
         let _stage = reading(path);
@@ -43,7 +43,7 @@ pub(crate) fn load_fleet(paths: &[String], arch: Arch, global: &Global) -> Resul
 }
 
 /// Why there is no sum.
-pub(crate) fn refuse(overlap: &Overlap) -> Failure {
+pub fn refuse(overlap: &Overlap) -> Failure {
     Failure::usage(
         overlap.to_string(),
         "merge the profiles of the single runs instead of their sums",

@@ -13,8 +13,8 @@ use tamis_profile::rows::{Kind, Row};
 use tamis_profile::{Fleet, Overlap};
 
 use super::columns::SCHEMA;
-use crate::cli::Failure;
-use crate::cli::profile::refuse;
+use crate::Failure;
+use crate::profile::refuse;
 
 /// The rows of a group: engines read groups in parallel.
 const GROUP: usize = 1 << 18;
@@ -78,7 +78,7 @@ impl From<ParquetError> for Error {
 }
 
 /// The bytes of the file.
-pub(crate) fn bytes(fleet: &Fleet) -> Result<Vec<u8>, Failure> {
+pub fn bytes(fleet: &Fleet) -> Result<Vec<u8>, Failure> {
     written(fleet).map_err(|error| match error {
         Error::Overlap(overlap) => refuse(&overlap),
         Error::Parquet(error) => Failure::bug(error.to_string(), "please report this"),

@@ -24,13 +24,13 @@ const MARK: &[u8] = b"Manager: systemd ";
 const MAX_TEXT_BYTES: usize = 200;
 
 /// The release that is installed on this machine, if there is one.
-pub(crate) fn of_machine() -> Option<SystemdVersion> {
+pub fn of_machine() -> Option<SystemdVersion> {
     static FOUND: OnceLock<Option<SystemdVersion>> = OnceLock::new();
     *FOUND.get_or_init(|| only(&versions(&Root::new(Path::new("/")).ok()?)))
 }
 
 /// The only one of several releases. Of a branch of which one file says more than others that counts.
-pub(crate) fn only(found: &BTreeSet<SystemdVersion>) -> Option<SystemdVersion> {
+pub fn only(found: &BTreeSet<SystemdVersion>) -> Option<SystemdVersion> {
     let is_exact = |own: &&SystemdVersion| own.point != PointRelease::Unknown;
     let exact: Vec<SystemdVersion> = found.iter().filter(is_exact).copied().collect();
     let majors: BTreeSet<u16> = found.iter().map(|own| own.major).collect();
@@ -42,7 +42,7 @@ pub(crate) fn only(found: &BTreeSet<SystemdVersion>) -> Option<SystemdVersion> {
 }
 
 /// The releases of the libraries below a root.
-pub(crate) fn versions(root: &Root) -> BTreeSet<SystemdVersion> {
+pub fn versions(root: &Root) -> BTreeSet<SystemdVersion> {
     let mut versions = BTreeSet::new();
     for folder in FOLDERS.map(Path::new) {
         let of_arches = root.names(folder).into_iter();

@@ -51,7 +51,7 @@ fn take_after(file: &File, old: &Metadata) -> io::Result<()> {
 }
 
 /// Opens a file for a result that is written while it comes, without what it had.
-pub(crate) fn create(path: &Path) -> io::Result<File> {
+pub fn create(path: &Path) -> io::Result<File> {
     let real = behind_links(path)?;
     if is_special(path) {
         return open_special(path, &real);
@@ -64,15 +64,17 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
 /// The bits of a mode that don't depend on who owns the file: no set-user-ID, and nobody else writes.
 const OWN_BITS: u32 = 0o755;
 /// The modes of files and folders for whoever the user's mask lets write.
-pub(crate) const FILE: u32 = 0o666;
-pub(crate) const FOLDER: u32 = 0o777;
+pub const FILE: u32 = 0o666;
+/// As above, for folders.
+pub const FOLDER: u32 = 0o777;
 /// Those of files and folders that programs and services use: nobody else writes them, whatever the mask.
-pub(crate) const INSTALLED_FILE: u32 = 0o644;
-pub(crate) const INSTALLED_FOLDER: u32 = 0o755;
+pub const INSTALLED_FILE: u32 = 0o644;
+/// As above, for folders.
+pub const INSTALLED_FOLDER: u32 = 0o755;
 
 /// Makes a folder for results, and those above it, with this mode less the user's mask. One that exists stays, unless
 /// another user has put it into a folder for all.
-pub(crate) fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
+pub fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
     if path == Path::new("") {
         return Ok(());
     }

@@ -13,16 +13,16 @@ use std::fs::{self, File};
 use std::io::Read;
 
 #[cfg(feature = "parquet")]
-pub(crate) use read::read;
+pub use read::read;
 use tamis_session::path_text::path_of;
 #[cfg(feature = "parquet")]
-pub(crate) use write::bytes;
+pub use write::bytes;
 
 /// The first bytes of a file.
 const MAGIC: &[u8; 4] = b"PAR1";
 
 /// Whether a file is Parquet, by its first bytes. A pipe isn't opened: what is read of it is gone, and its writer may have ended.
-pub(crate) fn is_parquet(path: &str) -> bool {
+pub fn is_parquet(path: &str) -> bool {
     let mut first = [0; 4];
     let is_file = fs::metadata(path_of(path)).is_ok_and(|metadata| metadata.is_file());
     let mut read = || File::open(path_of(path))?.read_exact(&mut first);
@@ -33,7 +33,7 @@ pub(crate) fn is_parquet(path: &str) -> bool {
 mod absent {
     use tamis_profile::Fleet;
 
-    use crate::cli::Failure;
+    use crate::Failure;
 
     fn failure() -> Failure {
         Failure::usage(
@@ -42,13 +42,15 @@ mod absent {
         )
     }
 
-    pub(crate) fn read(_path: &str) -> Result<Fleet, Failure> {
+    /// Reads nothing.
+    pub fn read(_path: &str) -> Result<Fleet, Failure> {
         Err(failure())
     }
 
-    pub(crate) fn bytes(_fleet: &Fleet) -> Result<Vec<u8>, Failure> {
+    /// Writes nothing.
+    pub fn bytes(_fleet: &Fleet) -> Result<Vec<u8>, Failure> {
         Err(failure())
     }
 }
 #[cfg(not(feature = "parquet"))]
-pub(crate) use absent::{bytes, read};
+pub use absent::{bytes, read};

@@ -25,15 +25,15 @@ use super::{Global, budget, is_new, message_as_is};
 
 /// Where a command's result goes.
 #[derive(clap::Args, Debug)]
-pub(crate) struct OutputArgs {
+pub struct OutputArgs {
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE", help_heading = None)]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
 }
 
 /// Where the report on a command goes that was run.
 #[derive(clap::Args, Debug)]
-pub(crate) struct ReportArgs {
+pub struct ReportArgs {
     /// Write the report to this file, as a JSON document
     #[arg(short, long, value_name = "FILE", help_heading = None)]
     output: Option<PathBuf>,
@@ -41,22 +41,18 @@ pub(crate) struct ReportArgs {
 
 impl ReportArgs {
     /// Whether there is a file to write.
-    pub(crate) const fn is_given(&self) -> bool {
+    pub const fn is_given(&self) -> bool {
         self.output.is_some()
     }
 
     /// Fails if the file's folder doesn't exist: the command is run before it is written.
-    pub(crate) fn check_folder(&self) -> Result<(), Failure> {
+    pub fn check_folder(&self) -> Result<(), Failure> {
         let file = self.output.clone();
         OutputArgs { output: file }.check_folder()
     }
 
     /// Reports on a command, whose standard output is its own: to the file or else to standard error.
-    pub(crate) fn show(
-        &self,
-        report: &(impl Document + Display),
-        global: &Global,
-    ) -> Result<(), Failure> {
+    pub fn show(&self, report: &(impl Document + Display), global: &Global) -> Result<(), Failure> {
         match &self.output {
             Some(file) => OutputArgs::to(file.clone()).text(&document_json(report)?),
             None => {
@@ -69,7 +65,7 @@ impl ReportArgs {
 
 impl OutputArgs {
     /// To this file.
-    pub(crate) const fn to(path: PathBuf) -> OutputArgs {
+    pub const fn to(path: PathBuf) -> OutputArgs {
         OutputArgs { output: Some(path) }
     }
 
@@ -81,12 +77,12 @@ impl OutputArgs {
     }
 
     /// Whether there is a file to write.
-    pub(crate) const fn is_given(&self) -> bool {
+    pub const fn is_given(&self) -> bool {
         self.output.is_some()
     }
 
     /// Fails if the file's folder doesn't exist or it is a folder itself, for commands that do something before they write.
-    pub(crate) fn check_folder(&self) -> Result<(), Failure> {
+    pub fn check_folder(&self) -> Result<(), Failure> {
         if let Some(path) = self.file().filter(|path| path.is_dir()) {
             let message = format!("cannot write to {}: it is a folder", path.text());
             return Err(Failure::environment(message));
@@ -102,29 +98,29 @@ impl OutputArgs {
     }
 
     /// Whether the result would be shown to a person.
-    pub(crate) fn is_terminal(&self) -> bool {
+    pub fn is_terminal(&self) -> bool {
         self.file().is_none() && io::stdout().is_terminal()
     }
 
     /// Refuses to replace the input by the result.
-    pub(crate) fn refuse_to_replace(&self, input: &str) -> Result<(), Failure> {
+    pub fn refuse_to_replace(&self, input: &str) -> Result<(), Failure> {
         let mut file = self.file().into_iter();
         file.try_for_each(|file| refuse_to_replace(file, "-o", input))
     }
 
     /// The same of an argument that may name a stack: a list or a folder.
-    pub(crate) fn refuse_to_replace_any(&self, input: &str) -> Result<(), Failure> {
+    pub fn refuse_to_replace_any(&self, input: &str) -> Result<(), Failure> {
         let mut file = self.file().into_iter();
         file.try_for_each(|file| refuse_to_replace_any(file, "-o", input))
     }
 
     /// Whether the result is written to a file and, with `--json`, the document about it to standard output.
-    pub(crate) fn is_beside_document(&self, global: &Global) -> bool {
+    pub fn is_beside_document(&self, global: &Global) -> bool {
         global.json && self.file().is_some()
     }
 
     /// Refuses to write a form of the result other than the document to standard output, where the document goes.
-    pub(crate) fn refuse_beside_document(&self, global: &Global) -> Result<(), Failure> {
+    pub fn refuse_beside_document(&self, global: &Global) -> Result<(), Failure> {
         match global.json && self.file().is_none() {
             true => Err(Failure::usage(
                 "with `--json` the document goes to standard output, and nothing else does",
@@ -135,18 +131,18 @@ impl OutputArgs {
     }
 
     /// Writes text.
-    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+    pub fn text(&self, text: &str) -> Result<(), Failure> {
         self.write(text.as_bytes())
     }
 
     /// Writes raw bytes, but never to a terminal.
-    pub(crate) fn raw(&self, bytes: &[u8]) -> Result<(), Failure> {
+    pub fn raw(&self, bytes: &[u8]) -> Result<(), Failure> {
         self.refuse_terminal()?;
         self.write(bytes)
     }
 
     /// Refuses to replace a policy by a program, before it is made: who gives its name to `-o` means the input.
-    pub(crate) fn refuse_to_replace_policy(&self) -> Result<(), Failure> {
+    pub fn refuse_to_replace_policy(&self) -> Result<(), Failure> {
         let Some(path) = self.file().filter(|path| path.is_file()) else {
             return Ok(());
         };
@@ -168,7 +164,7 @@ impl OutputArgs {
     }
 
     /// Refuses to write raw bytes to a terminal.
-    pub(crate) fn refuse_terminal(&self) -> Result<(), Failure> {
+    pub fn refuse_terminal(&self) -> Result<(), Failure> {
         if self.is_terminal() {
             return Err(Failure::usage(
                 "refusing to write a raw program to a terminal",
@@ -199,26 +195,26 @@ fn refuse_to_replace(file: &Path, option: &str, input: &str) -> Result<(), Failu
 }
 
 /// The same of an argument that may name a stack: a list or a folder.
-pub(crate) fn refuse_to_replace_any(file: &Path, option: &str, input: &str) -> Result<(), Failure> {
+pub fn refuse_to_replace_any(file: &Path, option: &str, input: &str) -> Result<(), Failure> {
     let (paths, _) = files::stack_paths(input)?;
     let mut paths = paths.iter();
     paths.try_for_each(|path| refuse_to_replace(file, option, path))
 }
 
 /// Writes a file completely or not at all.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     budget::answered();
     replace_file(path, bytes, replace::FILE).map_err(|error| cannot_write(path, &error))
 }
 
 /// Writes a file that programs or services use: nobody else may write it.
-pub(crate) fn write_installed(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub fn write_installed(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     budget::answered();
     replace_file(path, bytes, replace::INSTALLED_FILE).map_err(|error| cannot_write(path, &error))
 }
 
 /// The same, in the place of what has its name: a link there is replaced, and the file that it leads to stays.
-pub(crate) fn write_over_link(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub fn write_over_link(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if path.is_symlink() {
         fs::remove_file(path).map_err(|error| cannot_write(path, &error))?;
     }
@@ -226,7 +222,7 @@ pub(crate) fn write_over_link(path: &Path, bytes: &[u8]) -> Result<(), Failure> 
 }
 
 /// Makes a symbolic link, in the place of what has its name.
-pub(crate) fn write_link(path: &Path, target: &Path) -> Result<(), Failure> {
+pub fn write_link(path: &Path, target: &Path) -> Result<(), Failure> {
     replace_link(path, target).map_err(|error| cannot_write(path, &error))
 }
 
@@ -235,7 +231,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// How many characters a line of running text should have on standard output: as many as a terminal shows, up to a hundred.
-pub(crate) fn width_chars() -> usize {
+pub fn width_chars() -> usize {
     const MOST: usize = 100;
     match terminal_size::terminal_size_of(io::stdout()) {
         Some((width, _)) => usize::from(width.0).clamp(1, MOST),
@@ -244,7 +240,7 @@ pub(crate) fn width_chars() -> usize {
 }
 
 /// Fails if nobody gets what is written to standard output: the runtime has `/dev/null` in its place if it was closed.
-pub(crate) fn check_stdout() -> io::Result<()> {
+pub fn check_stdout() -> io::Result<()> {
     match stdout_was_closed() {
         true => Err(io::Error::other("it is closed")),
         false => Ok(()),
@@ -252,7 +248,7 @@ pub(crate) fn check_stdout() -> io::Result<()> {
 }
 
 /// Writes to standard output; a reader that went away is not an error.
-pub(crate) fn print(bytes: &[u8]) -> Result<(), Failure> {
+pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     budget::answered();
     if bytes.is_empty() {
         return Ok(());
@@ -269,13 +265,13 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Prints a document, for programs or for people.
-pub(crate) fn show(document: &(impl Document + Display), global: &Global) -> Result<(), Failure> {
+pub fn show(document: &(impl Document + Display), global: &Global) -> Result<(), Failure> {
     print(document_text(document, global)?.as_bytes())
 }
 
 /// Writes a result by the function. With `--json` the document, which has it, goes to standard output, and the result
 /// is written only to a file.
-pub(crate) fn show_beside(
+pub fn show_beside(
     output: &OutputArgs,
     write: impl FnOnce(&OutputArgs) -> Result<(), Failure>,
     document: &impl Document,
@@ -291,7 +287,7 @@ pub(crate) fn show_beside(
 }
 
 /// A document as text, for programs or for people.
-pub(crate) fn document_text(
+pub fn document_text(
     document: &(impl Document + Display),
     global: &Global,
 ) -> Result<String, Failure> {
@@ -332,17 +328,17 @@ pub(super) fn keep_warnings(warnings: &[Diagnostic], sources: &Sources) {
 
 /// The texts of warnings that were kept for a document, and there was none: some results have forms of their own, such as a
 /// profile.
-pub(crate) fn left_warnings() -> Vec<String> {
+pub fn left_warnings() -> Vec<String> {
     std::mem::take(&mut warnings().texts)
 }
 
 /// A document for programs, with the warnings so far.
-pub(crate) fn document_json(document: &impl Document) -> Result<String, Failure> {
+pub fn document_json(document: &impl Document) -> Result<String, Failure> {
     with_warnings(|warnings| tamis_report::json(document, warnings))
 }
 
 /// A profile as a document, with the warnings so far.
-pub(crate) fn profile_json(profile: &Profile) -> Result<String, Failure> {
+pub fn profile_json(profile: &Profile) -> Result<String, Failure> {
     with_warnings(|warnings| tamis_report::profile::json(profile, warnings))
 }
 

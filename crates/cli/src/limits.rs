@@ -10,14 +10,14 @@ use super::{Failure, budget};
 /// How much the prover may do.
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Limits")]
-pub(crate) struct LimitArgs {
+pub struct LimitArgs {
     /// Give up beyond this many nodes of decision diagrams, 24 bytes each
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_nodes)]
-    pub(crate) max_nodes: usize,
+    pub max_nodes: usize,
 }
 
 /// A number of seconds that is no longer than a day.
-pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text
         .parse::<f64>()
         .ok()
@@ -29,7 +29,7 @@ pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
 
 impl LimitArgs {
     /// The limits that count work.
-    pub(crate) fn limits(self) -> Limits {
+    pub fn limits(self) -> Limits {
         Limits {
             max_nodes: self.max_nodes,
             ..Limits::default()
@@ -37,12 +37,12 @@ impl LimitArgs {
     }
 
     /// The same within the command's budget.
-    pub(crate) fn effort(self) -> ProofEffort {
+    pub fn effort(self) -> ProofEffort {
         budget::effort(self.limits())
     }
 
     /// What to type to get further than a limit, if anything helps.
-    pub(crate) fn advice(self, limit: LimitReached) -> Option<String> {
+    pub fn advice(self, limit: LimitReached) -> Option<String> {
         match limit {
             LimitReached::Nodes => {
                 Some(format!("--max-nodes {}", self.max_nodes.saturating_mul(10)))
@@ -52,19 +52,19 @@ impl LimitArgs {
     }
 
     /// The failure to get an answer.
-    pub(crate) fn gave_up(self, what: &str, limit: LimitReached) -> Failure {
+    pub fn gave_up(self, what: &str, limit: LimitReached) -> Failure {
         let help = self.advice(limit).map(|options| raise(&options));
         Failure::gave_up(format!("{what}: {}", text(limit)), help)
     }
 }
 
 /// The help that names options.
-pub(crate) fn raise(options: &str) -> String {
+pub fn raise(options: &str) -> String {
     format!("to raise the limits: {options}")
 }
 
 /// A limit as the options name it.
-pub(crate) fn text(limit: LimitReached) -> String {
+pub fn text(limit: LimitReached) -> String {
     match limit {
         LimitReached::Stopped => "the time limit was reached".to_owned(),
         limit => limit.to_string(),

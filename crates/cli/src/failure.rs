@@ -8,13 +8,16 @@ use super::{Global, exit, fold, message, message_as_is, output};
 
 /// The message for the user, and the exit code.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// Mistakes in a text, with their places.
     Diagnostics(Vec<Diagnostic>, Sources),
     /// Anything else: a message, perhaps a way out, and the exit code.
     Message {
+        /// What went wrong.
         message: String,
+        /// The way out.
         help: Option<String>,
+        /// The exit code.
         code: u8,
     },
 }
@@ -40,7 +43,7 @@ impl From<Error> for Failure {
 
 impl Failure {
     /// A message, perhaps with a way out.
-    pub(crate) fn new(code: u8, message: impl Into<String>, help: Option<String>) -> Failure {
+    pub fn new(code: u8, message: impl Into<String>, help: Option<String>) -> Failure {
         Failure::Message {
             message: message.into(),
             help,
@@ -49,33 +52,33 @@ impl Failure {
     }
 
     /// Wrong usage, with what to type instead.
-    pub(crate) fn usage(message: impl Into<String>, help: impl Into<String>) -> Failure {
+    pub fn usage(message: impl Into<String>, help: impl Into<String>) -> Failure {
         Failure::new(exit::USAGE, message, Some(help.into()))
     }
 
     /// Something that the user named can't be used as input.
-    pub(crate) fn input(message: impl Into<String>) -> Failure {
+    pub fn input(message: impl Into<String>) -> Failure {
         Failure::new(exit::USAGE, message, None)
     }
 
     /// The kernel, a file or a permission is in the way.
-    pub(crate) fn environment(message: impl Into<String>) -> Failure {
+    pub fn environment(message: impl Into<String>) -> Failure {
         Failure::new(exit::ENVIRONMENT, message, None)
     }
 
     /// A limit was reached, with the way to raise or avoid it if there is one.
-    pub(crate) fn gave_up(message: impl Into<String>, help: Option<String>) -> Failure {
+    pub fn gave_up(message: impl Into<String>, help: Option<String>) -> Failure {
         Failure::new(exit::GAVE_UP, message, help)
     }
 
     /// A bug of tamis, with what to report.
-    pub(crate) fn bug(message: impl Into<String>, help: &str) -> Failure {
+    pub fn bug(message: impl Into<String>, help: &str) -> Failure {
         Failure::new(exit::BUG, message, Some(help.to_owned()))
     }
 
     /// Tells the user and gives the exit code: on standard error, or, for `--json`, as a document on
     /// standard output, where the result would have been.
-    pub(crate) fn report(&self, global: &Global) -> u8 {
+    pub fn report(&self, global: &Global) -> u8 {
         if global.json {
             return self.report_json();
         }
@@ -105,7 +108,7 @@ impl Failure {
     }
 
     /// Writes the document about it and gives the exit code.
-    pub(crate) fn report_json(&self) -> u8 {
+    pub fn report_json(&self) -> u8 {
         let document = output::document_json(&self.document());
         if let Err(Failure::Message { message: text, .. }) =
             document.and_then(|text| output::print(text.as_bytes()))
@@ -133,7 +136,7 @@ impl Failure {
     }
 
     /// The same for programs.
-    pub(crate) fn document(&self) -> DiagnosticsReport {
+    pub fn document(&self) -> DiagnosticsReport {
         match self {
             Failure::Diagnostics(diagnostics, sources) => {
                 DiagnosticsReport::of(diagnostics, sources)
@@ -146,7 +149,7 @@ impl Failure {
 }
 
 /// A message and its help as lines.
-pub(crate) fn lines(text: &str, help: Option<&str>) -> String {
+pub fn lines(text: &str, help: Option<&str>) -> String {
     let help = help.map(|help| format!("help: {help}\n"));
     format!("error: {text}\n{}", help.unwrap_or_default())
 }

@@ -11,12 +11,12 @@ use super::{Failure, Global};
 
 /// Reads what an argument names: a file, a list of them with commas, or a folder of programs. Warnings go to
 /// standard error.
-pub(crate) fn read(argument: &str, load: &LoadArgs, global: &Global) -> Result<Side, Failure> {
+pub fn read(argument: &str, load: &LoadArgs, global: &Global) -> Result<Side, Failure> {
     read_by(argument, &SideOptions::default(), load, global)
 }
 
 /// The same with options for this side alone. Those without effect on it are refused.
-pub(crate) fn read_alone(
+pub fn read_alone(
     argument: &str,
     own: &SideOptions,
     load: &LoadArgs,
@@ -50,7 +50,7 @@ fn read_by(
 }
 
 /// Programs as the filters of one task, the oldest first.
-pub(crate) fn stack(filters: impl IntoIterator<Item = NamedProgram>) -> Result<Stack, Failure> {
+pub fn stack(filters: impl IntoIterator<Item = NamedProgram>) -> Result<Stack, Failure> {
     let filters = filters.into_iter().map(|raw| (raw.name, raw.program));
     let (names, programs): (Vec<String>, Vec<Program>) = filters.unzip();
     Stack::new(programs).map_err(|MixedEndian { filter }| {
@@ -63,13 +63,13 @@ pub(crate) fn stack(filters: impl IntoIterator<Item = NamedProgram>) -> Result<S
 }
 
 /// The filters of one task as few as they can be.
-pub(crate) fn optimised(stack: &Stack, options: &CompileOptions) -> Result<Optimised, Failure> {
+pub fn optimised(stack: &Stack, options: &CompileOptions) -> Result<Optimised, Failure> {
     optimise(stack, options, Split::Never)
         .map_err(|error| Failure::bug(error.to_string(), "please report this with the input"))
 }
 
 /// The filters of one task as one program; `None` if they don't fit into one.
-pub(crate) fn single(stack: &Stack, options: &CompileOptions) -> Result<Option<Program>, Failure> {
+pub fn single(stack: &Stack, options: &CompileOptions) -> Result<Option<Program>, Failure> {
     if let [one] = stack.programs() {
         return Ok(Some(one.clone()));
     }

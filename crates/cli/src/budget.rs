@@ -35,7 +35,7 @@ const MEMORY_LIMIT_MEGABYTES: usize = 512;
 
 /// Limits as the user gave them.
 #[derive(clap::Args, Clone, Copy, Debug)]
-pub(crate) struct BudgetArgs {
+pub struct BudgetArgs {
     /// Give up after this many seconds, such as 0.5 [default: 10 to compare filters, else no limit]
     #[arg(
         long,
@@ -90,7 +90,7 @@ const COMMAND: u8 = 1;
 const LIMIT: u8 = 2;
 
 /// Begins the time of the command.
-pub(crate) fn begin(
+pub fn begin(
     args: BudgetArgs,
     default_time_limit: Option<Duration>,
     own_limit: Option<&'static str>,
@@ -131,14 +131,14 @@ pub(crate) fn begin(
 }
 
 /// The end of every search of the command.
-pub(crate) fn stop() -> Stop {
+pub fn stop() -> Stop {
     BUDGET
         .get()
         .map_or_else(Stop::default, |own| own.stop.clone())
 }
 
 /// What the compiler may do.
-pub(crate) fn effort(limits: Limits) -> ProofEffort {
+pub fn effort(limits: Limits) -> ProofEffort {
     ProofEffort {
         limits,
         stop: stop(),
@@ -146,7 +146,7 @@ pub(crate) fn effort(limits: Limits) -> ProofEffort {
 }
 
 /// The compiler's defaults within the budget.
-pub(crate) fn compile_options() -> CompileOptions {
+pub fn compile_options() -> CompileOptions {
     CompileOptions {
         proof: effort(Limits::default()),
         ..CompileOptions::default()
@@ -154,7 +154,7 @@ pub(crate) fn compile_options() -> CompileOptions {
 }
 
 /// Brings the end of searches forward to a share of the time from now, if that is earlier.
-pub(crate) fn leave_share() {
+pub fn leave_share() {
     if let Some(own) = BUDGET.get()
         && let Some(limit) = own.args.time_limit
     {
@@ -165,7 +165,7 @@ pub(crate) fn leave_share() {
 
 /// The command's answer is about to be written, or another process gets the word: the limits no longer end the
 /// command.
-pub(crate) fn answered() {
+pub fn answered() {
     let speaker = SPEAKER.compare_exchange(NOBODY, COMMAND, Ordering::SeqCst, Ordering::SeqCst);
     if speaker == Err(LIMIT) {
         // The process is about to end.
@@ -176,14 +176,14 @@ pub(crate) fn answered() {
 }
 
 /// Says what the command is doing until the result is dropped.
-pub(crate) fn stage(doing: impl Into<String>) -> Stage {
+pub fn stage(doing: impl Into<String>) -> Stage {
     Stage {
         before: exchange(doing.into()),
     }
 }
 
 /// The end of a stage.
-pub(crate) struct Stage {
+pub struct Stage {
     before: String,
 }
 
@@ -199,7 +199,7 @@ fn exchange(doing: String) -> String {
 }
 
 /// What to type to get further than a limit of the budget.
-pub(crate) fn advice(limit: LimitReached) -> Option<String> {
+pub fn advice(limit: LimitReached) -> Option<String> {
     let args = BUDGET.get()?.args;
     match (limit, args.time_limit) {
         (LimitReached::Stopped, Some(time_limit)) => {

@@ -13,7 +13,7 @@ use super::{Failure, Global, message};
 /// What the compiler is to do.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Compiling")]
-pub(crate) struct CompilerArgs {
+pub struct CompilerArgs {
     /// The passes to run, in order, separated by commas; `none` for no passes [default: all]
     #[arg(long, value_name = "NAMES")]
     passes: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) struct CompilerArgs {
     ///
     /// On standard error, with what the instructions are for, and a lower bound of the steps.
     #[arg(long, help_heading = None)]
-    pub(crate) stats: bool,
+    pub stats: bool,
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
@@ -37,11 +37,7 @@ pub(crate) struct CompilerArgs {
 
 impl CompilerArgs {
     /// The options for the compiler.
-    pub(crate) fn options(
-        &self,
-        load: &LoadOptions,
-        global: &Global,
-    ) -> Result<CompileOptions, Failure> {
+    pub fn options(&self, load: &LoadOptions, global: &Global) -> Result<CompileOptions, Failure> {
         let passes = self.passes.as_deref();
         Ok(CompileOptions {
             passes: passes.map_or(Ok(Selection::default()), selection)?,
@@ -53,7 +49,7 @@ impl CompilerArgs {
     }
 
     /// Prints what passes changed, if the user asked for it.
-    pub(crate) fn print_remarks(&self, remarks: &[Remark]) {
+    pub fn print_remarks(&self, remarks: &[Remark]) {
         if self.remarks {
             for run in remarks.chunk_by(|a, b| a.run.number == b.run.number) {
                 message(&run_line(&run[0]));
@@ -118,7 +114,7 @@ fn remark_line(remark: &Remark) -> String {
 }
 
 /// The passes of a list on the command line.
-pub(crate) fn selection(names: &str) -> Result<Selection, Failure> {
+pub fn selection(names: &str) -> Result<Selection, Failure> {
     let names = names.split(',').map(str::trim);
     let names = names.filter(|name| !name.is_empty() && *name != "none");
     Selection::named(names)

@@ -20,7 +20,7 @@ const ALL_WRITE: u32 = 0o002;
 
 /// For how long a path has to be safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Span {
+pub enum Span {
     /// It is read at once.
     Now,
     /// It is used by others, at any time.
@@ -31,7 +31,7 @@ pub(crate) enum Span {
 ///
 /// # Errors
 /// If `/proc` can't be read.
-pub(crate) fn own_user() -> io::Result<u32> {
+pub fn own_user() -> io::Result<u32> {
     Ok(fs::metadata("/proc/self")?.uid())
 }
 
@@ -63,7 +63,7 @@ fn is_mapped(map: &str, user: u32) -> bool {
 ///
 /// # Errors
 /// If the path isn't there.
-pub(crate) fn weakness(path: &Path, span: Span) -> io::Result<Option<String>> {
+pub fn weakness(path: &Path, span: Span) -> io::Result<Option<String>> {
     let path = fs::canonicalize(path)?;
     let own = own_user()?;
     let root = root_user()?;
@@ -92,7 +92,7 @@ pub(crate) fn weakness(path: &Path, span: Span) -> io::Result<Option<String>> {
 }
 
 /// The nearest folder on the way to a path that is there.
-pub(crate) fn nearest_folder(path: &Path) -> PathBuf {
+pub fn nearest_folder(path: &Path) -> PathBuf {
     let mut there = path.ancestors().filter(|folder| folder.is_dir());
     there.next().unwrap_or(Path::new("/")).to_owned()
 }
@@ -102,7 +102,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
-    use crate::cli::private::Scratch;
+    use crate::private::Scratch;
 
     fn set(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();

@@ -18,14 +18,14 @@ use tamis_session::{Input, InputKind};
 use super::failure::Failure;
 
 /// Reads the path of an input as [text](tamis_session::path_text): paths needn't be UTF-8.
-pub(crate) fn path_parser() -> impl TypedValueParser<Value = String> {
+pub fn path_parser() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().map(|path| path.text())
 }
 
 /// Reads a policy or program: a path, `-` or an embedded policy's name. The names are possible
 /// values, which shells complete; nothing else is refused.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PolicyParser;
+pub struct PolicyParser;
 
 impl TypedValueParser for PolicyParser {
     type Value = String;
@@ -46,7 +46,10 @@ impl TypedValueParser for PolicyParser {
 }
 
 /// Reads the value of `--from` and lists the kinds in the help.
-pub(crate) fn kind_parser() -> impl TypedValueParser<Value = InputKind> {
+///
+/// # Panics
+/// Never: the parser takes names of kinds alone.
+pub fn kind_parser() -> impl TypedValueParser<Value = InputKind> {
     let values = InputKind::all().map(|kind| PossibleValue::new(kind.name()).help(kind.about()));
     PossibleValuesParser::new(values).map(|name| {
         let found = InputKind::from_name(&name);
@@ -55,7 +58,7 @@ pub(crate) fn kind_parser() -> impl TypedValueParser<Value = InputKind> {
 }
 
 /// The help if what was to be executed is a policy: its place is before the command.
-pub(crate) fn policy_as_command(program: &str) -> Option<String> {
+pub fn policy_as_command(program: &str) -> Option<String> {
     let extension = path_of(program).extension().map(OsStr::text);
     let extension = extension.as_deref().unwrap_or_default();
     let mut languages = front_end::ALL.into_iter();
@@ -66,7 +69,7 @@ pub(crate) fn policy_as_command(program: &str) -> Option<String> {
 }
 
 /// A text as one word of a shell's line.
-pub(crate) fn shell_word(text: &str) -> String {
+pub fn shell_word(text: &str) -> String {
     let is_plain = |sign: char| sign.is_alphanumeric() || "/._-@:+%=,".contains(sign);
     match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),
@@ -79,7 +82,7 @@ const UNREAD_INPUT_WAIT: Duration = Duration::from_millis(50);
 
 /// Fails if a file or a pipe with something in it is on standard input although no input was named:
 /// the user surely meant it, and something else would be used silently.
-pub(crate) fn refuse_unread_input() -> Result<(), Failure> {
+pub fn refuse_unread_input() -> Result<(), Failure> {
     let stdin = io::stdin();
     let Ok(kind) = stdin
         .as_fd()

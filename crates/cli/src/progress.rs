@@ -11,14 +11,14 @@ use super::Global;
 const BAR_CHARS: usize = 24;
 
 /// The line; it is removed when this is dropped.
-pub(crate) struct Progress {
+pub struct Progress {
     is_shown: bool,
     is_dirty: bool,
 }
 
 impl Progress {
     /// A line that is not there yet.
-    pub(crate) fn new(global: &Global) -> Progress {
+    pub fn new(global: &Global) -> Progress {
         Progress {
             is_shown: !global.quiet && io::stderr().is_terminal(),
             is_dirty: false,
@@ -26,7 +26,7 @@ impl Progress {
     }
 
     /// Shows which part, from 0 to 1, is done, and some words of less than fifty characters.
-    pub(crate) fn show(&mut self, done: f64, words: &str) {
+    pub fn show(&mut self, done: f64, words: &str) {
         if self.is_shown {
             self.is_dirty = true;
             // There is nobody to tell if that fails.

@@ -18,7 +18,7 @@ use super::{Failure, budget, exit, input};
 
 /// Which platform.
 #[derive(clap::Args)]
-pub(crate) struct PlatformArgs {
+pub struct PlatformArgs {
     /// What catches the calls [default: the fastest]
     ///
     /// The fastest that works here and runs every program; `tamis platforms` says what works.
@@ -33,7 +33,7 @@ fn names() -> PossibleValuesParser {
 
 impl PlatformArgs {
     /// The platform that was asked for, or else the first that works.
-    pub(crate) fn choose(&self) -> Result<&'static dyn Platform, Failure> {
+    pub fn choose(&self) -> Result<&'static dyn Platform, Failure> {
         if let Some(name) = &self.platform {
             let Some(platform) = tamis_platform::by_name(name) else {
                 return Err(Failure::input(format!("no platform `{name}`")));
@@ -69,7 +69,7 @@ impl PlatformArgs {
 }
 
 /// Runs a command to its end.
-pub(crate) fn run(
+pub fn run(
     platform: &dyn Platform,
     command: &[OsString],
     filter: &Program,
@@ -80,7 +80,7 @@ pub(crate) fn run(
 
 /// What the supervisor of a guest is told.
 #[derive(Clone, Copy)]
-pub(crate) enum Told<'a> {
+pub enum Told<'a> {
     /// The calls.
     Calls,
     /// These and their results.
@@ -90,7 +90,7 @@ pub(crate) enum Told<'a> {
 }
 
 /// The same, and what the supervisor is told.
-pub(crate) fn run_guest(
+pub fn run_guest(
     platform: &dyn Platform,
     command: &[OsString],
     filter: &Program,
@@ -156,7 +156,7 @@ mod libc_errno {
 }
 
 /// The end of a command as documents have it.
-pub(crate) fn end(ended: Ended) -> EndOfGuest {
+pub fn end(ended: Ended) -> EndOfGuest {
     match ended {
         Ended::Exited(code) => EndOfGuest {
             exit_code: Some(code),

@@ -22,12 +22,13 @@ const OPTION: &str = "option";
 
 /// The options of languages, as they were given.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LanguageArgs {
-    pub(crate) list: Vec<Assignment>,
+pub struct LanguageArgs {
+    /// In the order of the command line.
+    pub list: Vec<Assignment>,
 }
 
 /// Shows the flag of an option in the help of a command.
-pub(crate) fn shown(arg: Arg) -> Arg {
+pub fn shown(arg: Arg) -> Arg {
     match arg.get_help_heading() {
         Some(HEADING) => arg.hide(false),
         _ => arg,

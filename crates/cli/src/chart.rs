@@ -12,13 +12,13 @@ use super::{Failure, output};
 
 /// A file that a chart can be written to.
 #[derive(Clone, Debug)]
-pub(crate) struct ChartFile {
+pub struct ChartFile {
     path: PathBuf,
     is_page: bool,
 }
 
 /// Reads the name of a file; its ending says what it will be.
-pub(crate) fn file_parser() -> impl TypedValueParser<Value = ChartFile> {
+pub fn file_parser() -> impl TypedValueParser<Value = ChartFile> {
     OsStringValueParser::new().try_map(|name| parse_file(Path::new(&name)))
 }
 
@@ -39,17 +39,17 @@ fn parse_file(path: &Path) -> Result<ChartFile, String> {
 
 impl ChartFile {
     /// Fails if the file's folder doesn't exist: what takes long to measure shouldn't be lost for that.
-    pub(crate) fn check_folder(&self) -> Result<(), Failure> {
+    pub fn check_folder(&self) -> Result<(), Failure> {
         OutputArgs::to(self.path.clone()).check_folder()
     }
 
     /// Whether there is such a file already.
-    pub(crate) fn exists(&self) -> bool {
+    pub fn exists(&self) -> bool {
         self.path.exists()
     }
 
     /// Writes charts: a page with them and a text, or one SVG.
-    pub(crate) fn write(&self, title: &str, charts: &[Drawing], text: &str) -> Result<(), Failure> {
+    pub fn write(&self, title: &str, charts: &[Drawing], text: &str) -> Result<(), Failure> {
         let content = match self.is_page {
             true => tamis_chart::page(title, charts, text),
             false => Drawing::column(title, charts).to_string(),

@@ -14,7 +14,7 @@ use tamis_profile::rows::{Collected, Key, Kind, Row, RowError, run_of};
 use tamis_profile::{Args, Fleet, Origin, RunId};
 use tamis_session::path_text::path_of;
 
-use crate::cli::{Failure, quietly};
+use crate::{Failure, quietly};
 
 /// The most rows of a group, which is held in memory.
 const MAX_GROUP: i64 = 1 << 24;
@@ -28,7 +28,7 @@ enum Column {
 }
 
 /// Reads a file.
-pub(crate) fn read(path: &str) -> Result<Fleet, Failure> {
+pub fn read(path: &str) -> Result<Fleet, Failure> {
     let damaged = |error: ParquetError| Failure::input(format!("{path}: {error}"));
     let file =
         File::open(path_of(path)).map_err(|error| Failure::input(format!("{path}: {error}")))?;

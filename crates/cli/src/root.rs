@@ -15,19 +15,19 @@ const MAX_LINKS: usize = 40;
 
 /// The root.
 #[derive(Clone, Debug)]
-pub(crate) struct Root(PathBuf);
+pub struct Root(PathBuf);
 
 impl Root {
     /// A root by its own path.
     ///
     /// # Errors
     /// If it isn't there.
-    pub(crate) fn new(path: &Path) -> io::Result<Root> {
+    pub fn new(path: &Path) -> io::Result<Root> {
         path.metadata().map(|_| Root(path.to_owned()))
     }
 
     /// Whether it is that of this process.
-    pub(crate) fn is_own(&self) -> bool {
+    pub fn is_own(&self) -> bool {
         fs::canonicalize(&self.0).is_ok_and(|real| real == Path::new("/"))
     }
 
@@ -35,7 +35,7 @@ impl Root {
     ///
     /// # Errors
     /// If it leads through too many links.
-    pub(crate) fn at(&self, inside: &Path) -> io::Result<PathBuf> {
+    pub fn at(&self, inside: &Path) -> io::Result<PathBuf> {
         let mut left = reversed(inside);
         let mut at = PathBuf::new();
         let mut links = 0;
@@ -64,7 +64,7 @@ impl Root {
     }
 
     /// The same for a name that may be a link itself: only the folders before it are followed.
-    pub(crate) fn place(&self, inside: &Path) -> io::Result<PathBuf> {
+    pub fn place(&self, inside: &Path) -> io::Result<PathBuf> {
         match (inside.parent(), inside.file_name()) {
             (Some(folder), Some(name)) => Ok(self.at(folder)?.join(name)),
             _ => self.at(inside),
@@ -72,7 +72,7 @@ impl Root {
     }
 
     /// The paths below the root at which the first program of this name in these folders is looked for, up to its own.
-    pub(crate) fn search(&self, folders: &[String], name: &str) -> Option<Vec<String>> {
+    pub fn search(&self, folders: &[String], name: &str) -> Option<Vec<String>> {
         let paths = folders.iter().map(|folder| format!("{folder}/{name}"));
         let mut paths: Vec<String> = paths.collect();
         let found = paths.iter().position(|path| {
@@ -84,12 +84,12 @@ impl Root {
     }
 
     /// The content of a regular file.
-    pub(crate) fn read(&self, inside: &Path) -> io::Result<Vec<u8>> {
+    pub fn read(&self, inside: &Path) -> io::Result<Vec<u8>> {
         self.read_bounded(inside, u64::MAX)
     }
 
     /// The content of a regular file of at most so many bytes.
-    pub(crate) fn read_bounded(&self, inside: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
+    pub fn read_bounded(&self, inside: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
         let path = self.at(inside)?;
         if !path.metadata()?.is_file() {
             return Err(io::Error::other("it is no regular file"));
@@ -106,7 +106,7 @@ impl Root {
     }
 
     /// The names in a folder; none if it isn't there.
-    pub(crate) fn names(&self, folder: &Path) -> Vec<String> {
+    pub fn names(&self, folder: &Path) -> Vec<String> {
         let entries = self.at(folder).and_then(fs::read_dir);
         let entries = entries.into_iter().flatten().flatten();
         entries

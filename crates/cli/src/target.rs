@@ -16,7 +16,7 @@ use super::{Failure, Global, budget, profile};
 /// What to optimise for; `--kernel` is among the options of [`LoadArgs`](super::load::LoadArgs).
 #[derive(clap::Args, Debug, Default)]
 #[command(next_help_heading = "Compiling")]
-pub(crate) struct TargetArgs {
+pub struct TargetArgs {
     /// How often each call is made: a profile, a table of `strace -c` or `perf trace -s`, or a minijail
     /// frequency file; may be repeated, counts add up [default: ordinary programs]
     #[arg(long = "counts", value_name = "FILE", value_parser = super::input::path_parser())]
@@ -64,7 +64,7 @@ enum Goal {
 
 impl TargetArgs {
     /// Refuses options without effect because all inputs of a command are programs: nothing is compiled.
-    pub(crate) fn check_use<'l>(
+    pub fn check_use<'l>(
         &self,
         inputs: impl Iterator<Item = &'l Loaded> + Clone,
     ) -> Result<(), Failure> {
@@ -75,7 +75,7 @@ impl TargetArgs {
     }
 
     /// The same for a command that has another use for a profile.
-    pub(crate) fn check_objective_use<'l>(
+    pub fn check_objective_use<'l>(
         &self,
         inputs: impl Iterator<Item = &'l Loaded> + Clone,
     ) -> Result<(), Failure> {
@@ -92,7 +92,7 @@ impl TargetArgs {
     }
 
     /// Whether a profile, an objective and an effort were given.
-    pub(crate) fn given_options(&self) -> [bool; 3] {
+    pub fn given_options(&self) -> [bool; 3] {
         [
             !self.profiles.is_empty(),
             self.objective.is_some(),
@@ -101,7 +101,7 @@ impl TargetArgs {
     }
 
     /// The filters of a command that installs them, and how to compile them.
-    pub(crate) fn load_stack(
+    pub fn load_stack(
         &self,
         inputs: &[String],
         load: &LoadArgs,
@@ -118,11 +118,7 @@ impl TargetArgs {
 
     /// The options for the compiler. Tables among the profiles are about the architecture of calls that
     /// name none.
-    pub(crate) fn options(
-        &self,
-        load: &LoadOptions,
-        global: &Global,
-    ) -> Result<CompileOptions, Failure> {
+    pub fn options(&self, load: &LoadOptions, global: &Global) -> Result<CompileOptions, Failure> {
         let profile = match self.profiles.as_slice() {
             [] => None,
             paths => Some(profile::load(paths, load.call_arch(), global)?),
@@ -152,7 +148,7 @@ impl TargetArgs {
 
 /// Flags of the kernel's for filters that are installed.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
-pub(crate) struct FlagArgs {
+pub struct FlagArgs {
     /// Let the kernel write an audit record for every action except allow
     #[arg(long, hide_short_help = true)]
     log: bool,
@@ -163,7 +159,7 @@ pub(crate) struct FlagArgs {
 
 impl FlagArgs {
     /// Those that were asked for.
-    pub(crate) fn flags(self) -> Flags {
+    pub fn flags(self) -> Flags {
         let wanted = [(Flag::Log, self.log), (Flag::SpecAllow, self.spec_allow)];
         let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
         wanted.fold(Flags::NONE, |flags, (flag, _)| flags | flag)
@@ -171,7 +167,7 @@ impl FlagArgs {
 }
 
 /// The flags that the policy of a filter asks for.
-pub(crate) fn wanted_flags(policy: Option<&Policy>) -> Flags {
+pub fn wanted_flags(policy: Option<&Policy>) -> Flags {
     let names = policy.iter().flat_map(|policy| &policy.installation.flags);
     names
         .filter_map(|name| Flag::from_constant(name))
@@ -179,7 +175,7 @@ pub(crate) fn wanted_flags(policy: Option<&Policy>) -> Flags {
 }
 
 /// Warns if the profile seems to be of another program than the policy.
-pub(crate) fn warn_profile_mismatch(options: &CompileOptions, policy: &Policy, global: &Global) {
+pub fn warn_profile_mismatch(options: &CompileOptions, policy: &Policy, global: &Global) {
     let Some(profile) = &options.profile else {
         return;
     };

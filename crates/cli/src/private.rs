@@ -25,7 +25,7 @@ const SEPARATORS: &[u8] = b":;$\n";
 ///
 /// # Errors
 /// If there is no place that only this user and root can write.
-pub(crate) fn state_folder(name: &str) -> Result<PathBuf, Failure> {
+pub fn state_folder(name: &str) -> Result<PathBuf, Failure> {
     let mut reasons = Vec::new();
     for place in places() {
         match made(&place.join("tamis").join(name)) {
@@ -88,21 +88,21 @@ fn made(folder: &Path) -> Result<PathBuf, String> {
 }
 
 /// Whether a variable of the dynamic linker or of Python can name this path.
-pub(crate) fn is_one_path(path: &Path) -> bool {
+pub fn is_one_path(path: &Path) -> bool {
     let mut bytes = path.as_os_str().as_encoded_bytes().iter();
     !bytes.any(|byte| SEPARATORS.contains(byte))
 }
 
 /// A folder of one command, which is removed with the value.
 #[derive(Debug)]
-pub(crate) struct Scratch(PathBuf);
+pub struct Scratch(PathBuf);
 
 impl Scratch {
     /// A new folder that only this user can enter.
     ///
     /// # Errors
     /// If none can be made.
-    pub(crate) fn new(purpose: &str) -> Result<Scratch, Failure> {
+    pub fn new(purpose: &str) -> Result<Scratch, Failure> {
         let temporary = env::temp_dir();
         let is_own = temporary.is_absolute()
             && weakness(&temporary, Span::Lasting).is_ok_and(|why| why.is_none());
@@ -118,7 +118,8 @@ impl Scratch {
         })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where the folder is.
+    pub fn path(&self) -> &Path {
         &self.0
     }
 }

@@ -21,10 +21,10 @@ use super::languages::LanguageArgs;
 use super::{Failure, Global, input, systemd as machine};
 
 /// The policy that is used where none is given.
-pub(crate) const DEFAULT_POLICY: &str = "container-default";
+pub const DEFAULT_POLICY: &str = "container-default";
 
 /// Notes which policy applies to a command where none was given.
-pub(crate) fn note_default_policy(global: &Global) {
+pub fn note_default_policy(global: &Global) {
     global.notice(&format!(
         "tamis: no policy was given: the command runs under {DEFAULT_POLICY}; choose one with -p"
     ));
@@ -33,7 +33,7 @@ pub(crate) fn note_default_policy(global: &Global) {
 /// How to load an input.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reading inputs")]
-pub(crate) struct LoadArgs {
+pub struct LoadArgs {
     #[arg(skip)]
     stated_arches_win: bool,
     /// What the command makes; `--kernel` has an effect on every filter.
@@ -41,9 +41,10 @@ pub(crate) struct LoadArgs {
     makes: Makes,
     /// The kind of the input; detected if not given
     #[arg(long, value_name = "KIND", value_parser = input::kind_parser())]
-    pub(crate) from: Option<InputKind>,
+    pub from: Option<InputKind>,
+    /// The architectures.
     #[command(flatten)]
-    pub(crate) arches: ArchArgs,
+    pub arches: ArchArgs,
     /// Treat warnings that affect the filter as errors: calls that don't exist, unknown keys
     #[arg(long)]
     strict: bool,
@@ -55,7 +56,7 @@ pub(crate) struct LoadArgs {
     /// calls that are always allowed, so their cost counts; entries of an OCI profile with a later
     /// `minKernel` are ignored
     #[arg(long, value_name = "VERSION")]
-    pub(crate) kernel: Option<KernelVersion>,
+    pub kernel: Option<KernelVersion>,
     /// Give a run-time variable of the policy its value, or a set of them its values, separated by commas;
     /// may be repeated
     #[arg(long = "bind", value_name = "NAME=VALUE", value_parser = Binding::parse)]
@@ -70,17 +71,18 @@ pub(crate) struct LoadArgs {
     #[arg(skip)]
     systemd: systemd::Settings,
     #[command(flatten)]
-    pub(super) languages: LanguageArgs,
+    /// The options of languages.
+    pub languages: LanguageArgs,
 }
 
 /// The architecture that this program was built for.
-pub(crate) fn native_arch() -> Arch {
+pub fn native_arch() -> Arch {
     host::arch().unwrap_or(Arch::X86_64)
 }
 
 impl LoadArgs {
     /// The defaults, for an input whose kind is fixed.
-    pub(crate) fn of_kind(kind: InputKind) -> LoadArgs {
+    pub fn of_kind(kind: InputKind) -> LoadArgs {
         LoadArgs {
             from: Some(kind),
             ..LoadArgs::default()
@@ -88,7 +90,7 @@ impl LoadArgs {
     }
 
     /// The defaults for a unit that this systemd reads, on a machine of an architecture, or on this one.
-    pub(crate) fn of_systemd(
+    pub fn of_systemd(
         arch: Option<Arch>,
         strict: bool,
         version: SystemdVersion,
@@ -107,7 +109,7 @@ impl LoadArgs {
     }
 
     /// The same for inputs of this kind.
-    pub(crate) fn with_kind(&self, kind: Option<InputKind>) -> LoadArgs {
+    pub fn with_kind(&self, kind: Option<InputKind>) -> LoadArgs {
         LoadArgs {
             from: kind,
             ..self.clone()
@@ -115,7 +117,7 @@ impl LoadArgs {
     }
 
     /// The same for these architectures.
-    pub(crate) fn for_arches(&self, arches: &[Arch]) -> LoadArgs {
+    pub fn for_arches(&self, arches: &[Arch]) -> LoadArgs {
         LoadArgs {
             arches: arches.to_vec().into(),
             ..self.clone()
@@ -123,18 +125,18 @@ impl LoadArgs {
     }
 
     /// Whether what changes the meaning is an error.
-    pub(crate) const fn is_strict(&self) -> bool {
+    pub const fn is_strict(&self) -> bool {
         self.strict
     }
 
     /// Reads and understands the one input of a command; warnings go to standard error.
-    pub(crate) fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
+    pub fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let _stage = reading(path);
         self.load_one(read_input(path, global)?, global)
     }
 
     /// Understands the one input of a command, which was read; warnings go to standard error.
-    pub(crate) fn load_one(&self, input: Input, global: &Global) -> Result<Loaded, Failure> {
+    pub fn load_one(&self, input: Input, global: &Global) -> Result<Loaded, Failure> {
         let options = self.options();
         let loaded = self.load_by(&options, input)?;
         check::options(&options, self.makes, [&loaded].into_iter())?;
@@ -144,20 +146,20 @@ impl LoadArgs {
 
     /// Reads and understands one of several inputs; warnings go to standard error. The caller checks
     /// the options with [`check_options`](Self::check_options).
-    pub(crate) fn load_among(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
+    pub fn load_among(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let loaded = self.read(path, global)?;
         warn(&loaded, global);
         Ok(loaded)
     }
 
     /// Reads and understands one of several inputs and leaves it to the caller to show the warnings.
-    pub(crate) fn read(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
+    pub fn read(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let _stage = reading(path);
         self.load_input(read_input(path, global)?)
     }
 
     /// Loads one of several inputs that has been read.
-    pub(crate) fn load_input(&self, input: Input) -> Result<Loaded, Failure> {
+    pub fn load_input(&self, input: Input) -> Result<Loaded, Failure> {
         self.load_by(&self.shared_options(), input)
     }
 
@@ -183,7 +185,7 @@ impl LoadArgs {
     }
 
     /// The policy of an input that must be one.
-    pub(crate) fn load_policy(&self, path: &str, global: &Global) -> Result<Policy, Failure> {
+    pub fn load_policy(&self, path: &str, global: &Global) -> Result<Policy, Failure> {
         let loaded = self.load(path, global)?;
         self.check_arches([&loaded])?;
         Ok(loaded.into_policy(
@@ -192,7 +194,7 @@ impl LoadArgs {
     }
 
     /// Refuses options that none of several inputs uses.
-    pub(crate) fn check_options<'l>(
+    pub fn check_options<'l>(
         &self,
         inputs: impl IntoIterator<Item = &'l Loaded, IntoIter: Clone>,
     ) -> Result<(), Failure> {
@@ -201,14 +203,14 @@ impl LoadArgs {
     }
 
     /// Refuses options that the language of the only input lacks. The input may have mistakes.
-    pub(crate) fn check_kind(&self, input: &Input) -> Result<(), Failure> {
+    pub fn check_kind(&self, input: &Input) -> Result<(), Failure> {
         let kind = self.from.unwrap_or_else(|| input.kind());
         let named = self.shared_options().named;
         Ok(named.check_kinds([kind].into_iter())?)
     }
 
     /// Refuses `--arch` if a command that makes filters gets nothing but texts that name theirs.
-    pub(crate) fn check_arches<'l>(
+    pub fn check_arches<'l>(
         &self,
         inputs: impl IntoIterator<Item = &'l Loaded>,
     ) -> Result<(), Failure> {
@@ -216,13 +218,13 @@ impl LoadArgs {
     }
 
     /// The architecture of calls that name none: the first that was asked for, else the native one.
-    pub(crate) fn call_arch(&self) -> Arch {
+    pub fn call_arch(&self) -> Arch {
         self.arches.first().copied().unwrap_or_else(native_arch)
     }
 
     /// The same for a comparison, where the architectures only say which calls are compared: a policy
     /// that states its own is read for them.
-    pub(crate) fn for_comparison(&self) -> LoadArgs {
+    pub fn for_comparison(&self) -> LoadArgs {
         LoadArgs {
             stated_arches_win: true,
             ..self.clone()
@@ -230,7 +232,7 @@ impl LoadArgs {
     }
 
     /// The same for a command that has a use for variables without values.
-    pub(crate) fn keeping_variables(&self) -> LoadArgs {
+    pub fn keeping_variables(&self) -> LoadArgs {
         LoadArgs {
             keeps_variables: true,
             ..self.clone()
@@ -238,7 +240,7 @@ impl LoadArgs {
     }
 
     /// The same for a command that makes filters, for which `--kernel` says something of any input.
-    pub(crate) fn for_filter(&self) -> LoadArgs {
+    pub fn for_filter(&self) -> LoadArgs {
         LoadArgs {
             makes: Makes::FiltersOfPolicies,
             ..self.clone()
@@ -246,7 +248,7 @@ impl LoadArgs {
     }
 
     /// The same for a command that installs its filters in the running kernel.
-    pub(crate) fn for_installed_filter(&self) -> LoadArgs {
+    pub fn for_installed_filter(&self) -> LoadArgs {
         LoadArgs {
             is_installed: true,
             ..self.for_filter()
@@ -254,7 +256,7 @@ impl LoadArgs {
     }
 
     /// The same for a filter that is bound by the program that it becomes part of.
-    pub(crate) fn for_embedded_filter(&self) -> LoadArgs {
+    pub fn for_embedded_filter(&self) -> LoadArgs {
         LoadArgs {
             keeps_variables: true,
             ..self.for_filter()
@@ -262,7 +264,7 @@ impl LoadArgs {
     }
 
     /// The same for a command that makes new filters of programs as well.
-    pub(crate) fn for_any_filter(&self) -> LoadArgs {
+    pub fn for_any_filter(&self) -> LoadArgs {
         LoadArgs {
             makes: Makes::FiltersOfAll,
             ..self.clone()
@@ -270,7 +272,7 @@ impl LoadArgs {
     }
 
     /// How to read the one input of a command.
-    pub(crate) fn options(&self) -> LoadOptions {
+    pub fn options(&self) -> LoadOptions {
         let defaults = LoadOptions::new(native_arch());
         LoadOptions {
             kind: self.from,
@@ -293,14 +295,14 @@ impl LoadArgs {
     }
 
     /// How to read each of several inputs.
-    pub(crate) fn shared_options(&self) -> LoadOptions {
+    pub fn shared_options(&self) -> LoadOptions {
         let mut options = self.options();
         options.named.is_shared = true;
         options
     }
 
     /// The same for a command that writes a language, which may be one for a release of systemd.
-    pub(crate) fn for_target(&self, to: &Exporter) -> Result<LoadArgs, Failure> {
+    pub fn for_target(&self, to: &Exporter) -> Result<LoadArgs, Failure> {
         const OPTION: &str = "systemd";
         let list = self.languages.list.iter().cloned();
         let is_own = |own: &Assignment| own.name == OPTION && to.name == OPTION;
@@ -318,7 +320,7 @@ impl LoadArgs {
     }
 
     /// Which systemd reads units, by the options or the machine.
-    pub(crate) fn systemd(&self) -> systemd::Settings {
+    pub fn systemd(&self) -> systemd::Settings {
         let mut named = self.languages.list.iter().rev();
         let text = named.find_map(|own| own.value.as_deref().filter(|_| own.name == "systemd"));
         systemd::Settings {
@@ -330,13 +332,13 @@ impl LoadArgs {
     }
 
     /// Where files are looked for that are not where a policy says.
-    pub(crate) fn include_dirs(&self) -> &[PathBuf] {
+    pub fn include_dirs(&self) -> &[PathBuf] {
         &self.include_dirs
     }
 }
 
 /// The options of an input; if it is a unit, with the release of systemd that this machine has.
-pub(crate) fn on_this_machine(mut options: LoadOptions, input: &Input) -> LoadOptions {
+pub fn on_this_machine(mut options: LoadOptions, input: &Input) -> LoadOptions {
     let kind = options.kind.unwrap_or_else(|| input.kind());
     if kind.name() == "systemd" {
         options.policy.systemd.installed = machine::of_machine();
@@ -346,7 +348,7 @@ pub(crate) fn on_this_machine(mut options: LoadOptions, input: &Input) -> LoadOp
 
 /// The architectures whose programs the machine runs, if the policy is for the machine's own alone because nobody named
 /// any; none otherwise.
-pub(crate) fn could_have(policy: &Policy) -> Vec<&'static str> {
+pub fn could_have(policy: &Policy) -> Vec<&'static str> {
     let runs = native_arch().with_compat();
     match policy.states_arches || runs.len() == 1 {
         true => Vec::new(),
@@ -355,12 +357,12 @@ pub(crate) fn could_have(policy: &Policy) -> Vec<&'static str> {
 }
 
 /// The stage of reading an input.
-pub(crate) fn reading(path: &str) -> Stage {
+pub fn reading(path: &str) -> Stage {
     budget::stage(format!("reading {path}"))
 }
 
 /// Reads an input, with a note if a file has the name of an embedded policy, which is the one that is used.
-pub(crate) fn read_input(path: &str, global: &Global) -> Result<Input, Failure> {
+pub fn read_input(path: &str, global: &Global) -> Result<Input, Failure> {
     if Input::embedded(path).is_some() && Path::new(path).is_file() {
         global.notice(&format!(
             "note: {path} is the embedded policy; the file of that name here is `./{path}`"
@@ -370,7 +372,7 @@ pub(crate) fn read_input(path: &str, global: &Global) -> Result<Input, Failure> 
 }
 
 /// Shows the warnings about a policy.
-pub(crate) fn warn(loaded: &Loaded, global: &Global) {
+pub fn warn(loaded: &Loaded, global: &Global) {
     if let Loaded::Policy(policy) = loaded {
         let is_assumed = |own: &Diagnostic| own.severity == Severity::Note && own.labels.is_empty();
         let all = policy.warnings.iter().cloned();
@@ -382,7 +384,7 @@ pub(crate) fn warn(loaded: &Loaded, global: &Global) {
 }
 
 /// Warns of denied calls without which no program works; for commands that make a filter of a policy.
-pub(crate) fn warn_essential(policy: &Policy, global: &Global) {
+pub fn warn_essential(policy: &Policy, global: &Global) {
     let subject = LintInput {
         meaning: Meaning::Policy(&policy.ruleset),
         statements: Statements::default(),
@@ -405,7 +407,7 @@ pub(crate) fn warn_essential(policy: &Policy, global: &Global) {
 
 /// Warns of what a policy requires of the installation and its filter does not contain; for commands that hand the
 /// filter out without it, or install it so.
-pub(crate) fn warn_installation(policy: &Policy, global: &Global) {
+pub fn warn_installation(policy: &Policy, global: &Global) {
     if let Some(warning) = policy.installation.left_out() {
         global.warn(&[warning], &policy.sources);
     }

@@ -9,7 +9,7 @@ use tamis_session::path_text::path_of;
 use super::Failure;
 
 /// Parses one call as the user typed it; mistakes point into it.
-pub(crate) fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, Failure> {
+pub fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, Failure> {
     call::parse(text, default_arch).map_err(|error| {
         let mut sources = Sources::new();
         let source = sources.add("<call>", text);
@@ -33,7 +33,7 @@ pub(crate) fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, Failu
 }
 
 /// Refuses a call in the place of the policy, if the policy is among the calls.
-pub(crate) fn refuse_before_policy(input: &str, calls: &[String]) -> Result<(), Failure> {
+pub fn refuse_before_policy(input: &str, calls: &[String]) -> Result<(), Failure> {
     let is_file = |text: &str| path_of(text).is_file();
     let policy = calls.iter().find(|text| is_file(text));
     match policy.filter(|_| Input::embedded(input).is_none() && !path_of(input).exists()) {

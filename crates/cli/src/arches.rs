@@ -15,10 +15,10 @@ const ALL: &str = "all";
 
 /// The architectures that were asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ArchArgs {
+pub struct ArchArgs {
     list: Vec<Arch>,
     /// Whether each machine is meant that an input may be for; the list is then empty.
-    pub(crate) is_all: bool,
+    pub is_all: bool,
 }
 
 impl Deref for ArchArgs {
@@ -72,7 +72,7 @@ impl TypedValueParser for ValueParser {
 
 /// Reads one architecture.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ArchParser;
+pub struct ArchParser;
 
 impl TypedValueParser for ArchParser {
     type Value = Arch;
