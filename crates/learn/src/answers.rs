@@ -1,8 +1,8 @@
-//! What a policy answers to the calls that a profile has, of whose arguments only some are known.
+//! The actions of a policy for recorded calls, whose arguments are only partly known.
 //!
-//! A profile has the values of single arguments, not which of them came together. So each value that was seen is looked at
-//! by itself, with every other argument as the set of its values, or unknown. Then a test may hold or not, and a
-//! policy has several possible answers.
+//! A profile counts the values of single arguments, not their combinations. Each recorded value is therefore evaluated
+//! alone; every other argument is the set of its values, or unknown. A test then holds, doesn't hold, or is undecided,
+//! and a policy has several possible actions.
 
 use std::collections::BTreeSet;
 use std::slice;
@@ -11,27 +11,27 @@ use tamis_abi::{Action, Arch, ArgIndex, Nr};
 use tamis_profile::Call;
 use tamis_rules::{Operand, OperandSource, Part, Predicate, Ruleset, Test};
 
-/// What a policy does with the calls that were made.
+/// The result of a policy for the recorded calls of one number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Judgement {
-    /// One of the actions that deny some of them, the strictest; `None` if none does.
+    /// The strictest action that denies some of the calls; `None` if none is denied.
     pub(crate) denial: Option<Action>,
-    /// Whether at least one was made that is denied, whatever is unknown.
+    /// Whether at least one call is denied for all values of the unknown arguments.
     pub(crate) is_certain: bool,
-    /// Whether all of them are denied, whatever is unknown.
+    /// Whether all calls are denied for all values of the unknown arguments.
     pub(crate) is_whole: bool,
-    /// The values of arguments that are denied whatever the others are; empty if calls are denied with any arguments.
+    /// Argument values that suffice for a denial; empty if calls are denied with any arguments.
     pub(crate) values: Vec<(ArgIndex, u64)>,
 }
 
-/// The values of an argument: these, or unknown.
+/// The values of an argument; `None` if unknown.
 type Values<'v> = Option<&'v [u64]>;
 
-/// What a policy does with the calls of a profile's entry that were made.
+/// Evaluates a policy for the calls of a profile's entry that were not denied while recording.
 pub(crate) fn judge(policy: &Ruleset, arch: Arch, nr: Nr, call: &Call) -> Judgement {
     let made = call.count.saturating_sub(call.denied);
     let values = known_values(call, made);
-    let answers: Vec<Vec<Action>> = looks(call, made, &values)
+    let answers: Vec<Vec<Action>> = argument_lists(call, made, &values)
         .iter()
         .map(|args| answers(policy, arch, nr, args))
         .collect();
@@ -49,7 +49,7 @@ pub(crate) fn judge(policy: &Ruleset, arch: Arch, nr: Nr, call: &Call) -> Judgem
     }
 }
 
-/// The values that suffice for a denial.
+/// The argument values that suffice for a denial.
 fn denied_values(policy: &Ruleset, arch: Arch, nr: Nr, call: &Call) -> Vec<(ArgIndex, u64)> {
     let is_denied = |args: &[Values<'_>; 6]| {
         let answers = answers(policy, arch, nr, args);
@@ -74,12 +74,12 @@ fn denied_values(policy: &Ruleset, arch: Arch, nr: Nr, call: &Call) -> Vec<(ArgI
     seen.into_iter().collect()
 }
 
-/// Whether an action denies a call: all but those that let it be made.
+/// Whether an action prevents the call.
 pub(crate) const fn denies(action: Action) -> bool {
     !action.kind.executes()
 }
 
-/// The values of each argument of which all are known.
+/// The complete values of each argument; `None` for an argument with unknown values.
 fn known_values(call: &Call, made: u64) -> [Option<Vec<u64>>; 6] {
     let mut known: [Option<Vec<u64>>; 6] = Default::default();
     for (index, values) in &call.values {
@@ -95,13 +95,17 @@ fn sum<'c>(counts: impl Iterator<Item = &'c u64>) -> u64 {
     counts.fold(0, |sum: u64, count| sum.saturating_add(*count))
 }
 
-/// The ways to look at the calls: each list that was seen, and each value by itself, with all values of other arguments of
-/// which all are known.
-fn looks<'v>(call: &'v Call, made: u64, known: &'v [Option<Vec<u64>>; 6]) -> Vec<[Values<'v>; 6]> {
+/// The argument lists to evaluate: each recorded list, and each recorded value with the complete values of the other
+/// arguments.
+fn argument_lists<'v>(
+    call: &'v Call,
+    made: u64,
+    known: &'v [Option<Vec<u64>>; 6],
+) -> Vec<[Values<'v>; 6]> {
     let whole = call.samples.keys();
     let whole = whole.map(|args| args.each_ref().map(|value| Some(slice::from_ref(value))));
-    let mut looks: Vec<[Values<'_>; 6]> = whole.collect();
-    let mut is_partial = looks.is_empty() || sum(call.samples.values()) < made;
+    let mut lists: Vec<[Values<'_>; 6]> = whole.collect();
+    let mut is_partial = lists.is_empty() || sum(call.samples.values()) < made;
     let known: [Values<'_>; 6] = known.each_ref().map(Option::as_deref);
     for (index, values) in &call.values {
         let place = known.get(usize::from(*index));
@@ -111,17 +115,17 @@ fn looks<'v>(call: &'v Call, made: u64, known: &'v [Option<Vec<u64>>; 6]) -> Vec
             if let Some(arg) = args.get_mut(usize::from(*index)) {
                 *arg = Some(slice::from_ref(value));
             }
-            looks.push(args);
+            lists.push(args);
         }
     }
-    // The calls of which nothing more is known.
+    // The calls without further information.
     if is_partial {
-        looks.push(known);
+        lists.push(known);
     }
-    looks
+    lists
 }
 
-/// The actions that a call may get.
+/// The possible actions for an argument list.
 fn answers(policy: &Ruleset, arch: Arch, nr: Nr, args: &[Values<'_>; 6]) -> Vec<Action> {
     let Some(section) = policy.section(arch) else {
         return vec![policy.bad_arch];
@@ -142,14 +146,14 @@ fn answers(policy: &Ruleset, arch: Arch, nr: Nr, args: &[Values<'_>; 6]) -> Vec<
     answers
 }
 
-/// Whether a predicate holds; `None` if that depends on what is unknown.
+/// Whether a predicate holds; `None` if that depends on unknown values.
 fn holds(predicate: &Predicate, args: &[Values<'_>; 6]) -> Option<bool> {
     let is_joined = matches!(predicate, Predicate::All(_) | Predicate::Any(_));
     if is_joined
         && let Some(index) = only_argument(predicate)
         && let Some(values) = args[index].filter(|values| values.len() > 1)
     {
-        // Each part may hold for other values, and the whole for all.
+        // The parts may hold for different values although the whole has one result for all values.
         let mut each = values.iter().map(|value| {
             let mut args = *args;
             args[index] = Some(slice::from_ref(value));
@@ -168,7 +172,7 @@ fn holds(predicate: &Predicate, args: &[Values<'_>; 6]) -> Option<bool> {
     }
 }
 
-/// The argument, if a predicate is about a single one.
+/// The argument of a predicate that reads only one.
 fn only_argument(predicate: &Predicate) -> Option<usize> {
     let index = |operand: &Operand| match operand.source {
         OperandSource::Arg(index) => Some(index.index()),
@@ -189,7 +193,7 @@ fn only_argument(predicate: &Predicate) -> Option<usize> {
     }
 }
 
-/// A conjunction, or a disjunction: `decisive` is the value that decides it.
+/// The result of a conjunction or disjunction; `decisive` is the value of a part that decides the whole.
 fn joined(parts: &[Predicate], args: &[Values<'_>; 6], decisive: bool) -> Option<bool> {
     let mut all_known = true;
     for part in parts {
@@ -202,7 +206,7 @@ fn joined(parts: &[Predicate], args: &[Values<'_>; 6], decisive: bool) -> Option
     all_known.then_some(!decisive)
 }
 
-/// Whether a test holds for all values, or for none.
+/// Whether a test holds for all values or for none; `None` if undecided.
 fn tested(test: &Test, args: &[Values<'_>; 6]) -> Option<bool> {
     let same = |operand: Operand, holds: &dyn Fn(u64) -> bool| {
         let mut results = read(operand, args)?.map(holds);
@@ -228,7 +232,7 @@ fn tested(test: &Test, args: &[Values<'_>; 6]) -> Option<bool> {
     }
 }
 
-/// The values of an operand.
+/// The possible values of an operand.
 fn read(operand: Operand, args: &[Values<'_>; 6]) -> Option<impl Iterator<Item = u64>> {
     let OperandSource::Arg(index) = operand.source else {
         return None;

@@ -1,4 +1,4 @@
-//! What an existing policy, the base, leaves of a learned one.
+//! Restriction of a learned policy to an existing policy, the base.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,31 +9,31 @@ use tamis_rules::Predicate;
 
 use crate::learned::LearnError;
 
-/// What is known of the base and of the calls that are wanted.
+/// The base, compared with the wanted calls.
 pub(crate) struct Base {
-    /// The calls that the base allows, and with which arguments; `None` if that can't be said.
+    /// The calls that the base allows, with the condition on the arguments; `None` if it can't be expressed.
     allowed: BTreeMap<(Arch, Nr), Option<Predicate>>,
-    /// The calls that it denies with some arguments.
+    /// The calls that the base denies with some arguments.
     denied: BTreeSet<(Arch, Nr)>,
-    /// The calls of which more is wanted than it allows.
+    /// The wanted calls that the base doesn't allow entirely.
     exceeding: BTreeSet<(Arch, Nr)>,
 }
 
-/// What the base leaves of a call.
-pub(crate) enum Leaves {
-    /// All of it.
-    Everything,
-    /// Calls for which this holds.
+/// The part of a call that the base allows.
+pub(crate) enum Restriction {
+    /// The whole call.
+    Unrestricted,
+    /// The calls for which the condition holds.
     When(Predicate),
-    /// Nothing.
+    /// No call.
     Nothing,
-    /// Something that can't be said in a condition.
-    Unsaid,
+    /// A part that no condition can express.
+    Inexpressible,
 }
 
 impl Base {
-    /// What a function, the base's meaning, leaves of what another one allows, for these calls.
-    pub(crate) fn of(
+    /// Compares the functions of the base and of the wanted policy for these calls.
+    pub(crate) fn compare(
         space: &mut Space,
         base: Function,
         wanting: Function,
@@ -48,45 +48,45 @@ impl Base {
             denied: BTreeSet::new(),
             exceeding: BTreeSet::new(),
         };
-        for (call, when) in holding(space, allowed, calls)? {
+        for (call, when) in conditional_calls(space, allowed, calls)? {
             known.allowed.insert(call, when);
         }
-        for (call, _) in holding(space, denied, calls)? {
+        for (call, _) in conditional_calls(space, denied, calls)? {
             known.denied.insert(call);
         }
-        for (call, _) in holding(space, exceeding, calls)? {
+        for (call, _) in conditional_calls(space, exceeding, calls)? {
             known.exceeding.insert(call);
         }
         Ok(known)
     }
 
-    /// What it leaves of a call that was wanted; of one that wasn't, all or nothing.
-    pub(crate) fn leaves(&self, call: (Arch, Nr)) -> Leaves {
+    /// The allowed part of a wanted call. Not defined for other calls.
+    pub(crate) fn restriction(&self, call: (Arch, Nr)) -> Restriction {
         let Some(when) = self.allowed.get(&call) else {
-            return Leaves::Nothing;
+            return Restriction::Nothing;
         };
         if !self.exceeding.contains(&call) {
-            return Leaves::Everything;
+            return Restriction::Unrestricted;
         }
-        when.clone().map_or(Leaves::Unsaid, Leaves::When)
+        when.clone()
+            .map_or(Restriction::Inexpressible, Restriction::When)
     }
 
-    /// Whether it allows a call with all arguments.
+    /// Whether the base allows a call with all arguments.
     pub(crate) fn allows(&self, call: (Arch, Nr)) -> bool {
         self.allowed.contains_key(&call) && !self.denied.contains(&call)
     }
 }
 
-/// Calls with conditions on their arguments; `None` if one can't be said.
-type Holding = Vec<((Arch, Nr), Option<Predicate>)>;
+/// Calls with conditions on their arguments; `None` if a condition can't be expressed.
+type ConditionalCalls = Vec<((Arch, Nr), Option<Predicate>)>;
 
-/// The calls for which a condition may hold, and under which condition on their arguments; `None` if that can't be
-/// said.
-fn holding(
+/// The calls for which a function is not constantly 0, with the conditions on their arguments.
+fn conditional_calls(
     space: &mut Space,
     condition: Function,
     calls: &BTreeSet<(Arch, Nr)>,
-) -> Result<Holding, LearnError> {
+) -> Result<ConditionalCalls, LearnError> {
     let cases = cases(space, condition, &CaseLimits::default())?;
     if !cases.is_complete {
         return Err(LearnError::TooManyCases);
@@ -103,7 +103,7 @@ fn holding(
     Ok(holding)
 }
 
-/// Whether one function allows only what another permits.
+/// Whether a function allows only calls that another one permits.
 pub(crate) fn is_within(
     space: &mut Space,
     inner: Function,
@@ -115,7 +115,7 @@ pub(crate) fn is_within(
     Ok(implied == Function::TRUE)
 }
 
-/// The condition that a function lets a call be made, logged or not.
+/// The condition under which a call is executed, logged or not.
 fn permits(space: &mut Space, function: Function) -> Result<Function, LimitReached> {
     let allowed = space.returns(function, Action::ALLOW.ret())?;
     let logged = space.returns(function, Action::new(ActionKind::Log, 0).ret())?;

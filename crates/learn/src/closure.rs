@@ -1,13 +1,12 @@
-//! What a program needs though it wasn't seen: it depends on signals, on the machine's clock and on chance.
-//!
-//! Their arguments depend on that too: a needed call that was seen is not allowed with less than one that wasn't.
+//! Calls that are needed although they were not recorded: they depend on signals, on the machine's clock or on chance.
+//! The same holds for their arguments, so a needed call is allowed with any arguments even if it was recorded.
 
 use std::collections::BTreeSet;
 
 use tamis_abi::selector;
 use tamis_policy::tamis;
 
-/// Calls that are needed, with the reason.
+/// The needed calls, by reason.
 pub(crate) const NEEDED: [(&str, &[&str]); 5] = [
     (
         "Ending, and returning from signals",
@@ -63,8 +62,8 @@ pub(crate) const NEEDED: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// The sets of calls that are allowed as a whole if one of theirs is made: what they reach doesn't differ much. Of other
-/// sets - processes, namespaces, users, keys, the machine - each call is allowed by itself.
+/// Sets that are allowed as a whole once one of their calls was recorded: the calls of a set have similar effects. The
+/// calls of other sets (processes, namespaces, users, keys, the machine) are allowed one by one.
 pub(crate) const GROUPS: [&str; 11] = [
     "@default",
     "@basic-io",
@@ -79,11 +78,12 @@ pub(crate) const GROUPS: [&str; 11] = [
     "@memlock",
 ];
 
-/// Calls of these sets that are allowed only if they were made themselves, beside those [of which an argument
-/// decides](selector::is_several) what they reach: these reach other processes.
+/// Calls that reach other processes. They are allowed only if they were recorded themselves, like [calls with a
+/// selecting argument](selector::is_several).
 const ALONE: [&str; 2] = ["process_vm_readv", "process_vm_writev"];
 
-/// The groups of which a call was made that is in no other group, with their calls but those that are allowed alone.
+/// The groups with a recorded call that is in no other group. Their calls exclude those that are allowed one by one
+/// only.
 pub(crate) fn groups(made: &BTreeSet<&str>) -> Vec<(&'static str, Vec<&'static str>)> {
     let groups = GROUPS.map(|name| {
         let calls = tamis::built_in_set(name).into_iter().flatten();
@@ -108,13 +108,13 @@ pub(crate) fn groups(made: &BTreeSet<&str>) -> Vec<(&'static str, Vec<&'static s
     joined.collect()
 }
 
-/// Whether a call is needed though it may not be seen.
+/// Whether a call is needed independently of the recorded calls.
 pub(crate) fn is_needed(call: &str) -> bool {
     NEEDED.iter().any(|(_, calls)| calls.contains(&call))
 }
 
-/// Newer calls for which the C library and the runtimes of languages fall back to older ones, if the kernel says that it
-/// has none of them, with the older calls. Any other error is passed on to the program.
+/// Newer calls, with the older ones that the C library and language runtimes fall back to after `ENOSYS`. Other errors
+/// are returned to the program.
 pub(crate) const FALLBACKS: [(&str, &[&str]); 18] = [
     ("clone3", &["clone"]),
     ("close_range", &["close"]),
@@ -136,7 +136,7 @@ pub(crate) const FALLBACKS: [(&str, &[&str]); 18] = [
     ("statx", &["newfstatat", "fstat", "stat", "lstat"]),
 ];
 
-/// The older calls to which programs fall back from this one; `None` if they don't.
+/// The older calls that programs fall back to; `None` without a fallback.
 pub(crate) fn older(call: &str) -> Option<&'static [&'static str]> {
     let mut fallbacks = FALLBACKS.iter();
     fallbacks.find_map(|(newer, older)| (*newer == call).then_some(*older))

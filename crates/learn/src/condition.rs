@@ -1,10 +1,9 @@
-//! Which values of arguments a call is allowed with.
+//! The argument values with which a call is allowed.
 //!
-//! Only arguments that are constants or flags are looked at, and only if the value of every call is known. Whether the
-//! values that were seen are all that there are is estimated from those that were seen once (Good and Turing): the chance
-//! that the next call has a new value is about their share of all calls. The calls of a run resemble each other, so with
-//! enough runs it is asked instead how many values were seen in one run only: their share of the runs is the chance that
-//! the next run has a new one.
+//! Only constants and flags are considered, and only if the value is known for every call. Whether the recorded values
+//! are complete is estimated from the values that occurred once (Good–Turing): their share of all calls approximates
+//! the probability that the next call has a new value. The calls of one run are not independent. With enough runs, the
+//! estimate therefore uses the values that occurred in a single run, and their share of the runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,38 +19,44 @@ use crate::evidence::Evidence;
 use crate::learned::Options;
 use crate::wider::{self, Reason};
 
-/// How far a policy goes beyond what was seen.
+/// How far a policy goes beyond the evidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Generality {
-    /// Only the values that were seen, of every argument whose values are known.
+    /// The recorded values of every argument whose values are known.
     Seen,
-    /// The values that were seen, of arguments that decide what a call does, and of others where new values are unlikely.
+    /// The recorded values of selecting arguments, and of other arguments where new values are unlikely.
     #[default]
     Stable,
-    /// As stable; and of groups of calls with one purpose, all, with any arguments, if one was made.
+    /// Like [`Stable`](Generality::Stable); a recorded call also allows its whole group of similar calls, with any
+    /// arguments.
     Groups,
     /// Calls with any arguments.
     Calls,
 }
 
-/// A new value among twenty calls, or twenty runs, is taken for likely.
+/// A new value counts as likely if its probability is more than 1 in 20 calls or runs.
 const UNLIKELY: u64 = 20;
 
-/// The condition on a call, and what is wider than the evidence.
+/// The condition on a call, and where it is wider than the evidence.
 #[derive(Debug)]
 pub(crate) struct Condition {
-    /// `True` if there is none.
+    /// [`Predicate::True`] without a condition.
     pub(crate) when: Predicate,
-    /// The arguments without a condition, with the reasons.
+    /// The unrestricted arguments, with the reasons.
     pub(crate) free: Vec<(&'static str, Reason)>,
-    /// Whether flags are allowed in other combinations than were seen.
+    /// Whether flags are allowed in combinations that were not recorded.
     pub(crate) has_joined_flags: bool,
-    /// Whether values of several arguments are allowed in other combinations than may have been seen.
+    /// Whether values of several arguments are allowed in combinations that may not have occurred.
     pub(crate) has_product: bool,
 }
 
-/// The condition on a call.
-pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, options: &Options<'_>) -> Condition {
+/// The condition on a call, derived from its evidence.
+pub(crate) fn from_evidence(
+    arch: Arch,
+    name: &str,
+    evidence: &Evidence,
+    options: &Options<'_>,
+) -> Condition {
     let generality = options.generality;
     let mut condition = Condition {
         when: Predicate::True,
@@ -89,7 +94,7 @@ pub(crate) fn of(arch: Arch, name: &str, evidence: &Evidence, options: &Options<
     condition
 }
 
-/// The values that are all that an argument is allowed with, or the reason why it is allowed with any.
+/// The complete list of allowed values of an argument, or the reason to allow any value.
 fn closed<'e>(
     arch: Arch,
     name: &str,
@@ -117,8 +122,7 @@ fn closed<'e>(
     }
 }
 
-/// The condition on a call that takes the place of a newer one, whose arguments weren't seen: none, but new tasks stay
-/// in their namespaces.
+/// The condition on a call that replaces a newer one with unknown arguments: new tasks stay in their namespaces.
 pub(crate) fn in_place_of_another(arch: Arch, name: &str) -> Predicate {
     let flags = signature::index(arch, name, "clone_flags").filter(|_| name == "clone");
     match flags {
@@ -127,7 +131,7 @@ pub(crate) fn in_place_of_another(arch: Arch, name: &str) -> Predicate {
     }
 }
 
-/// The flags of a call that are namespaces.
+/// The namespace flags of a call.
 fn namespaces(arch: Arch, name: &str) -> u64 {
     const NAMESPACES: [&str; 8] = [
         "CLONE_NEWCGROUP",
@@ -140,7 +144,7 @@ fn namespaces(arch: Arch, name: &str) -> u64 {
         "CLONE_NEWTIME",
     ];
     let others = match name {
-        // A signal's number, in which `CLONE_NEWTIME` has its bit.
+        // The number of the signal contains the bit of `CLONE_NEWTIME`.
         "clone" => family::of(name, "clone_flags").map_or(0, Family::number_bits),
         "unshare" | "setns" => 0,
         _ => return 0,
@@ -179,7 +183,7 @@ fn on_argument(
     let selector = selector::at(arch, name, argument.index);
     let deciding = match (selector, argument.width) {
         (Some(Selector::Bits(bits)), _) => Some(bits),
-        // A set is compared with 32 bits or more.
+        // Tests of sets compare at least 32 bits, so a 16-bit argument needs a masked test.
         (_, Width::Bits16) => Some(max),
         _ => None,
     };
@@ -191,7 +195,7 @@ fn on_argument(
         let values = values.into_iter().map(|value| masked(operand, bits, value));
         return (any(values.collect()), false);
     }
-    // What opens a namespace alone may open far more beside another.
+    // Values with namespace flags are listed: a combination of namespaces may permit far more than each of them.
     let apart = namespaces(arch, name);
     let (listed, joined): (BTreeSet<u64>, BTreeSet<u64>) =
         values.iter().partition(|value| *value & apart != 0);
@@ -215,7 +219,7 @@ fn on_argument(
     }
     let number = family.map_or(0, Family::number_bits);
     if name == "clone" {
-        // Forks end with a signal, threads with none: the flags of each are its own.
+        // The signal at exit distinguishes forks from threads, which have different flags.
         let signals: BTreeSet<u64> = joined.iter().map(|value| value & number).collect();
         alternatives.extend(signals.into_iter().map(|signal| {
             let own = joined.iter().filter(|value| *value & number == signal);
@@ -235,7 +239,7 @@ fn on_argument(
     (any(alternatives), is_joined)
 }
 
-/// The flags of these values in any combination, beside any of their choices.
+/// The flags of these values in any combination, with any of their `choice` bits.
 fn combined(operand: Operand, max: u64, choice: u64, values: &BTreeSet<u64>) -> Predicate {
     let seen = values.iter().fold(0, |seen, value| seen | value);
     let choices: BTreeSet<u64> = values.iter().map(|value| value & choice).collect();
@@ -261,7 +265,7 @@ fn any(mut alternatives: Vec<Predicate>) -> Predicate {
     }
 }
 
-/// Memory that is written and then executed was never asked for at once, though each was: W^X.
+/// W^X: if no recorded call combines the two protections, their combination stays denied.
 fn never_together(
     arch: Arch,
     name: &str,

@@ -1,4 +1,4 @@
-//! What a policy would deny of the calls that were made.
+//! Drift: recorded calls that a policy would deny.
 
 use tamis_abi::{Action, Arch, ArgIndex, Nr};
 use tamis_profile::Profile;
@@ -6,26 +6,26 @@ use tamis_rules::Ruleset;
 
 use crate::answers::judge;
 
-/// A call that was made and that a policy denies.
+/// A recorded call that a policy denies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drift {
-    /// Its architecture.
+    /// The architecture.
     pub arch: Arch,
-    /// Its number.
+    /// The number.
     pub nr: Nr,
-    /// How often it was made.
+    /// The number of recorded calls.
     pub count: u64,
-    /// One of the actions that it gets.
+    /// The strictest action that denies some of them.
     pub action: Action,
-    /// Whether at least one of the calls that were made is denied, whatever the unknown arguments were.
+    /// Whether at least one recorded call is denied for all values of the unknown arguments.
     pub is_certain: bool,
-    /// The values of arguments that were seen and are denied whatever the others are; empty if none suffices, or if the call
-    /// is denied with any arguments.
+    /// Recorded argument values that suffice for a denial; empty if none suffices, or if the call is denied with any
+    /// arguments.
     pub values: Vec<(ArgIndex, u64)>,
 }
 
-/// The calls of a profile that a policy denies, or may deny, by architecture and number. Calls that were denied already aren't
-/// among them.
+/// The calls of a profile that a policy denies or may deny, by architecture and number, without calls that were denied
+/// while recording.
 ///
 /// ```
 /// use tamis_abi::{Action, Arch, Nr};

@@ -1,4 +1,4 @@
-//! What all runs together say of a call.
+//! The counts of a call, summed over all runs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,32 +6,32 @@ use std::collections::BTreeMap;
 use tamis_abi::{Arch, Nr};
 use tamis_profile::{Call, Coverage, Profile};
 
-/// A run of the program, or several that were merged.
+/// A run of the program, or several merged runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// What it is called in the policy's comments.
+    /// The name in the policy's comments.
     pub name: &'a str,
-    /// What it called.
+    /// The recorded calls.
     pub profile: &'a Profile,
 }
 
-/// What all runs together say of a call.
+/// The counts of a call, summed over all runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
     /// The sums.
     pub(crate) call: Call,
-    /// In how many runs it was made, and with which values.
+    /// The number of runs with this call, and with each value of its arguments.
     pub(crate) coverage: Coverage,
-    /// How many runs there are.
+    /// The number of all runs.
     pub(crate) runs: u64,
 }
 
-/// The calls that were made, by architecture and number.
+/// The recorded calls, by architecture and number.
 pub(crate) type Calls = BTreeMap<(Arch, Nr), Evidence>;
 
-/// The calls that were made in any of the runs, and how many runs there are. Calls that were never made but always denied are
-/// omitted: the program went on without them.
-pub(crate) fn of(runs: &[Run<'_>]) -> (Calls, u64) {
+/// The calls of all runs, and the number of runs. Calls that were always denied are omitted: the program ran without
+/// them.
+pub(crate) fn calls_of_runs(runs: &[Run<'_>]) -> (Calls, u64) {
     let mut sum = Cow::default();
     for run in runs {
         match runs.len() {
@@ -51,8 +51,8 @@ pub(crate) fn of(runs: &[Run<'_>]) -> (Calls, u64) {
     (calls.collect(), sum.run_count())
 }
 
-/// A call with the values of its argument lists among those of single arguments. Both may be about the same calls, so of each
-/// value the greater count is kept: together they are no more than there were calls.
+/// Adds the values of the argument lists to those of the single arguments. Both may count the same calls, so the
+/// greater count of a value is kept; the sums then don't exceed the number of calls.
 fn with_samples(call: &Call) -> Call {
     let mut call = call.clone();
     let mut sums: BTreeMap<(u8, u64), u64> = BTreeMap::new();
@@ -70,8 +70,8 @@ fn with_samples(call: &Call) -> Call {
     call
 }
 
-/// How many calls were made in one run only: about so many new ones are to be expected in as many further runs (Good and
-/// Turing), so their share of the runs is the number to expect in the next one.
+/// The number of calls that were made in a single run. Divided by the number of runs, it estimates the number of new
+/// calls in the next run (Good–Turing).
 pub(crate) fn made_once(calls: &Calls) -> u64 {
     let mut once = 0;
     for evidence in calls.values() {
@@ -80,7 +80,7 @@ pub(crate) fn made_once(calls: &Calls) -> u64 {
     once
 }
 
-/// Whether an argument has more values than are usual.
+/// Whether an argument has unusually many values.
 pub(crate) fn has_many_values(calls: &Calls) -> bool {
     const USUAL: usize = 64;
     let mut values = calls
@@ -90,7 +90,7 @@ pub(crate) fn has_many_values(calls: &Calls) -> bool {
 }
 
 impl Evidence {
-    /// How often it was made.
+    /// The number of calls that were not denied.
     pub(crate) const fn made(&self) -> u64 {
         self.call.made()
     }

@@ -1,4 +1,4 @@
-//! From runs to a policy.
+//! Learning: from runs to a proved policy.
 
 use std::collections::BTreeSet;
 use std::error;
@@ -14,76 +14,76 @@ use tamis_prover::{Function, LimitReached, Limits, Space};
 use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
 
 use crate::answers::judge;
-use crate::base::{Base, Leaves, is_within};
+use crate::base::{Base, Restriction, is_within};
 use crate::closure;
 use crate::condition::{self, Generality};
 use crate::evidence::{self, Calls, Run};
 use crate::text::{self, Allowed, Basis, Breadth, Contents};
-use crate::wider::{self, Wider};
+use crate::wider::{self, Widening};
 
-/// How a policy is learned.
+/// Options of [`learn`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// How far it goes beyond what was seen.
+    /// How far the policy goes beyond the evidence.
     pub generality: Generality,
-    /// Arguments with more values than this are allowed with any, and the policy says so; `None` lists all values.
+    /// Limit of listed values per argument; arguments with more are allowed with any value. `None` lists all values.
     pub max_values: Option<usize>,
-    /// A policy that it may not exceed, with its name.
+    /// A policy that the learned one must not exceed, with its name.
     pub base: Option<(&'a str, &'a Ruleset)>,
 }
 
 /// A learned policy.
 #[derive(Clone, Debug)]
 pub struct Learned {
-    /// Its text in the tamis language.
+    /// The text in the tamis language.
     pub policy: String,
-    /// Its meaning.
+    /// The parsed text.
     pub ruleset: Ruleset,
-    /// Calls that were made and are denied, because the base denies them.
-    pub refused: Vec<Refused>,
-    /// Where it is wider than the evidence; of [`Generality::Calls`] only what no filter sees.
-    pub wider: Vec<Wider>,
+    /// Recorded calls that the policy denies because the base denies them.
+    pub refused: Vec<DeniedCall>,
+    /// Where the policy is wider than the evidence; with [`Generality::Calls`] only effects that no filter can see.
+    pub wider: Vec<Widening>,
 }
 
-/// A call that was made and is denied.
+/// A recorded call that the policy denies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// Its architecture.
+pub struct DeniedCall {
+    /// The architecture.
     pub arch: Arch,
-    /// Its number.
+    /// The number.
     pub nr: Nr,
-    /// How often it was made; where only some arguments are denied, also with others.
+    /// The number of recorded calls; if only some arguments are denied, it includes allowed calls.
     pub count: u64,
-    /// Whether at least one of the calls that were made is denied, whatever the arguments were that weren't recorded.
+    /// Whether at least one recorded call is denied for all values of the arguments that were not recorded.
     pub is_certain: bool,
-    /// Whether all of them are.
+    /// Whether all recorded calls are denied.
     pub is_whole: bool,
-    /// Whether programs fall back to an older call, which is allowed.
+    /// Whether the policy allows an older call that programs fall back to.
     pub has_fallback: bool,
 }
 
-/// The reason why no policy is learned.
+/// The reason why no policy was learned.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LearnError {
     /// No call was recorded.
     NothingSeen,
-    /// The base denies all that was called.
+    /// The base denies all recorded calls.
     NothingLeft,
     /// The base distinguishes too many cases.
     TooManyCases,
     /// The comparison with the base reached a limit.
     Limit(LimitReached),
-    /// The policy would be beyond a limit of its language.
+    /// The policy would exceed a limit of the language.
     TooLarge {
-        /// Which one.
+        /// The exceeded limit.
         limit: String,
-        /// Whether some argument has more than 64 values, so that [`Options::max_values`] helps.
+        /// Whether an argument has more than 64 values, so that [`Options::max_values`] helps.
         has_many_values: bool,
     },
-    /// The base can't be compared: its conditions for these calls are too complex to be said.
-    Unsaid(Vec<(Arch, Nr)>),
-    /// The text isn't a policy, or allows what the base denies: a bug of tamis.
+    /// The base's conditions on these calls are too complex to be expressed.
+    Inexpressible(Vec<(Arch, Nr)>),
+    /// The text has errors, or allows a call that the base denies: a bug of tamis.
     Bug(String),
 }
 
@@ -97,7 +97,7 @@ impl fmt::Display for LearnError {
             LearnError::TooLarge { limit, .. } => {
                 write!(f, "the learned policy is beyond a limit: {limit}")
             }
-            LearnError::Unsaid(calls) => {
+            LearnError::Inexpressible(calls) => {
                 let names = calls
                     .iter()
                     .map(|(arch, nr)| format!("{arch} {}", name(*arch, *nr)));
@@ -141,7 +141,7 @@ pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnEr
             has_many_values: false,
         });
     }
-    let (calls, count) = evidence::of(runs);
+    let (calls, count) = evidence::calls_of_runs(runs);
     if calls.is_empty() {
         return Err(LearnError::NothingSeen);
     }
@@ -152,18 +152,18 @@ pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnEr
         .transpose()?;
     let needed = needed(&calls, options.generality);
     let (mut wanted, breadth) = seen(&calls, options);
-    let mut known = known_of(&mut space, base, &wanted, &needed)?;
+    let mut known = restricted_to(&mut space, base, &wanted, &needed)?;
     if let Some(limit) = &known
         && fall_back(&mut wanted, limit)
     {
-        known = known_of(&mut space, base, &wanted, &needed)?;
+        known = restricted_to(&mut space, base, &wanted, &needed)?;
     }
     let (allowed, dropped) = narrowed(wanted, known.as_ref())?;
     if allowed.is_empty() {
         return Err(LearnError::NothingLeft);
     }
     let needed = needed_within(needed, known.as_ref());
-    let mut wider: Vec<Wider> = allowed.iter().flat_map(Allowed::wider).collect();
+    let mut wider: Vec<Widening> = allowed.iter().flat_map(Allowed::wider).collect();
     wider.extend(wider::hidden(&allowed));
     wider.sort_by_key(|wider| (wider.arch, wider.nr));
     let has_many_values = evidence::has_many_values(&calls);
@@ -204,16 +204,16 @@ pub fn learn(runs: &[Run<'_>], options: &Options<'_>) -> Result<Learned, LearnEr
     })
 }
 
-/// Whether a policy that allows all calls of a run would be refused: then they needn't be looked at.
+/// Whether a policy that allows all calls of a run would exceed the language's limit; checked before the analysis.
 fn has_too_many_calls(run: &Run<'_>) -> bool {
     let calls = run.profile.calls();
     calls.filter(|(_, _, call)| call.made() > 0).count() > MAX_TARGETS
 }
 
-/// The calls that are allowed, and those of which the base leaves nothing.
+/// The allowed calls, and the calls that the base denies entirely.
 type Narrowed<'c> = (Vec<Allowed<'c>>, Vec<(Arch, Nr)>);
 
-/// The calls with the conditions under which they are allowed without a base, and how far all go beyond the evidence.
+/// The recorded calls with the conditions that they would have without a base, and the breadth of the whole policy.
 fn seen<'c>(calls: &'c Calls, options: &Options<'_>) -> (Vec<Allowed<'c>>, Breadth) {
     let mut breadth = Breadth {
         is_free: options.generality == Generality::Calls,
@@ -221,7 +221,7 @@ fn seen<'c>(calls: &'c Calls, options: &Options<'_>) -> (Vec<Allowed<'c>>, Bread
     };
     let allowed = calls.iter().map(|(&(arch, nr), evidence)| {
         let name = syscall::name(arch, nr).unwrap_or_default();
-        let condition = condition::of(arch, name, evidence, options);
+        let condition = condition::from_evidence(arch, name, evidence, options);
         breadth.has_joined_flags |= condition.has_joined_flags;
         breadth.has_products |= condition.has_product;
         Allowed {
@@ -236,8 +236,8 @@ fn seen<'c>(calls: &'c Calls, options: &Options<'_>) -> (Vec<Allowed<'c>>, Bread
     (allowed.collect(), breadth)
 }
 
-/// What the base leaves of calls.
-fn known_of(
+/// The restriction of wanted and needed calls by the base.
+fn restricted_to(
     space: &mut Space,
     base: Option<Function>,
     wanted: &[Allowed<'_>],
@@ -251,15 +251,15 @@ fn known_of(
         .chain(needed.iter().flat_map(|(_, calls)| calls).copied())
         .collect();
     let freely = space.ruleset(&ruleset_of(wanted)?)?;
-    Ok(Some(Base::of(space, function, freely, &calls)?))
+    Ok(Some(Base::compare(space, function, freely, &calls)?))
 }
 
-/// Adds the older calls to which programs fall back from newer ones that the base denies. True if there are any.
+/// Adds the older calls that replace newer ones denied by the base. Returns whether there are any.
 fn fall_back(wanted: &mut Vec<Allowed<'_>>, base: &Base) -> bool {
     let denied: Vec<(Arch, Nr)> = wanted
         .iter()
         .map(|call| (call.arch, call.nr))
-        .filter(|call| matches!(base.leaves(*call), Leaves::Nothing))
+        .filter(|call| matches!(base.restriction(*call), Restriction::Nothing))
         .collect();
     let mut found = false;
     for (arch, nr) in denied {
@@ -298,7 +298,7 @@ fn fall_back(wanted: &mut Vec<Allowed<'_>>, base: &Base) -> bool {
     found
 }
 
-/// The rules of these calls alone.
+/// A ruleset that allows only these calls.
 fn ruleset_of(allowed: &[Allowed<'_>]) -> Result<Ruleset, LearnError> {
     let mut sections: Vec<Section> = Vec::new();
     for call in allowed {
@@ -326,34 +326,34 @@ fn ruleset_of(allowed: &[Allowed<'_>]) -> Result<Ruleset, LearnError> {
         .map_err(|twice| LearnError::Bug(format!("{} stands twice", twice.0)))
 }
 
-/// What a base leaves of the calls, and those of which it leaves nothing.
+/// Restricts the calls to the base's conditions, and separates calls that the base denies entirely.
 fn narrowed<'c>(calls: Vec<Allowed<'c>>, base: Option<&Base>) -> Result<Narrowed<'c>, LearnError> {
-    let (mut allowed, mut dropped, mut unsaid) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut allowed, mut dropped, mut inexpressible) = (Vec::new(), Vec::new(), Vec::new());
     for mut call in calls {
         let place = (call.arch, call.nr);
-        match base.map_or(Leaves::Everything, |base| base.leaves(place)) {
-            Leaves::Everything => allowed.push(call),
-            Leaves::When(more) => {
+        match base.map_or(Restriction::Unrestricted, |base| base.restriction(place)) {
+            Restriction::Unrestricted => allowed.push(call),
+            Restriction::When(more) => {
                 call.when = match call.when {
                     Predicate::True => more,
                     when => Predicate::All(vec![when, more]),
                 };
                 allowed.push(call);
             }
-            Leaves::Nothing => dropped.push(place),
-            Leaves::Unsaid => unsaid.push(place),
+            Restriction::Nothing => dropped.push(place),
+            Restriction::Inexpressible => inexpressible.push(place),
         }
     }
-    match unsaid.is_empty() {
+    match inexpressible.is_empty() {
         true => Ok((allowed, dropped)),
-        false => Err(LearnError::Unsaid(unsaid)),
+        false => Err(LearnError::Inexpressible(inexpressible)),
     }
 }
 
-/// Calls that weren't seen, with the reason why they are allowed.
+/// Calls that were not recorded, by the reason why they are allowed.
 pub(crate) type Needed = Vec<(String, Vec<(Arch, Nr)>)>;
 
-/// The calls that are allowed and weren't seen, each for one reason.
+/// The calls that are allowed without having been recorded, each for one reason.
 fn needed(calls: &Calls, generality: Generality) -> Needed {
     let arches: BTreeSet<Arch> = calls.keys().map(|(arch, _)| *arch).collect();
     let mut reasons: Vec<(String, Vec<&str>)> = closure::NEEDED
@@ -365,7 +365,7 @@ fn needed(calls: &Calls, generality: Generality) -> Needed {
             .keys()
             .filter_map(|(arch, nr)| syscall::name(*arch, *nr));
         for (group, mut names) in closure::groups(&made.collect()) {
-            // Programs fall back from newer calls as before.
+            // Newer calls with a fallback stay denied.
             names.retain(|name| closure::older(name).is_none());
             reasons.push((format!("Others of {group}"), names));
         }
@@ -386,7 +386,7 @@ fn needed(calls: &Calls, generality: Generality) -> Needed {
     needed
 }
 
-/// Those that the base allows with all arguments.
+/// The needed calls that the base allows with all arguments.
 fn needed_within(mut needed: Needed, base: Option<&Base>) -> Needed {
     if let Some(base) = base {
         for (_, calls) in &mut needed {
@@ -397,7 +397,7 @@ fn needed_within(mut needed: Needed, base: Option<&Base>) -> Needed {
     needed
 }
 
-/// The meaning of the text.
+/// Parses the text of the policy.
 fn meaning(policy: &str, too_large: impl Fn(String) -> LearnError) -> Result<Ruleset, LearnError> {
     let mut sources = Sources::new();
     let source = sources.add("<learned>", policy);
@@ -420,13 +420,13 @@ fn meaning(policy: &str, too_large: impl Fn(String) -> LearnError) -> Result<Rul
     })
 }
 
-/// The calls that were made and that the policy denies, or may deny.
-fn refused(calls: &Calls, ruleset: &Ruleset) -> Vec<Refused> {
+/// The recorded calls that the policy denies or may deny.
+fn refused(calls: &Calls, ruleset: &Ruleset) -> Vec<DeniedCall> {
     let mut refused = Vec::new();
     for (&(arch, nr), evidence) in calls {
         let judgement = judge(ruleset, arch, nr, &evidence.call);
         if judgement.denial.is_some() {
-            refused.push(Refused {
+            refused.push(DeniedCall {
                 arch,
                 nr,
                 count: evidence.made(),
@@ -439,7 +439,7 @@ fn refused(calls: &Calls, ruleset: &Ruleset) -> Vec<Refused> {
     refused
 }
 
-/// Whether there is an older call, to which programs fall back, that the policy allows with some arguments.
+/// Whether the policy allows, with some arguments, an older call that programs fall back to.
 fn falls_back(arch: Arch, nr: Nr, ruleset: &Ruleset) -> bool {
     let older = closure::older(&name(arch, nr)).unwrap_or_default();
     let mut numbers = older.iter().filter_map(|name| syscall::number(arch, name));

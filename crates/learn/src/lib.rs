@@ -1,21 +1,21 @@
-//! Policies learned from profiles: what a program was seen to call, as a policy that a person can read and change.
+//! Policies learned from profiles: the recorded system calls of a program as a readable, editable policy.
 //!
-//! | module | what it decides |
+//! | module | content |
 //! |---|---|
-//! | `evidence` | what all runs together say of a call |
-//! | `condition` | which values of arguments a call is allowed with |
-//! | `closure` | what is needed though it wasn't seen |
-//! | `base` | what an existing policy leaves of it |
+//! | `evidence` | the counts of a call, summed over all runs |
+//! | `condition` | the argument values with which a call is allowed |
+//! | `closure` | calls that are needed although they were not recorded |
+//! | `base` | restriction of the learned policy to an existing one |
 //! | `wider` | where the policy is wider than the evidence, and why |
-//! | `answers` | what a policy answers to calls of whose arguments only some are known |
-//! | `drift` | what a policy would deny of what was called |
-//! | `text` | the policy's text, with the evidence in comments |
+//! | `answers` | the actions of a policy for calls with partly known arguments |
+//! | `drift` | recorded calls that a policy would deny |
+//! | `text` | the text of the policy, with the evidence in comments |
 //!
-//! [`learn`] ends with a proof: the policy allows nothing that the base denies. And it checks that every call of the
-//! profiles is still allowed, or says which aren't.
+//! [`learn`] ends with a proof that the policy allows nothing that the base denies, and a check that the policy still
+//! allows every recorded call; exceptions are reported.
 //!
-//! Not included is recording, and the choice of an action for each denied call: all get `EPERM`, and calls for which programs
-//! have an older one to fall back to `ENOSYS`.
+//! Out of scope: recording, and the choice of an action for each denied call. The default is `EPERM`; calls with an
+//! older fallback get `ENOSYS`.
 #![forbid(unsafe_code)]
 
 mod answers;
@@ -31,5 +31,5 @@ mod wider;
 pub use condition::Generality;
 pub use drift::{Drift, drift};
 pub use evidence::Run;
-pub use learned::{LearnError, Learned, Options, Refused, learn};
-pub use wider::{Reason, Wider};
+pub use learned::{DeniedCall, LearnError, Learned, Options, learn};
+pub use wider::{Reason, Widening};

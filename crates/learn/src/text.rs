@@ -10,61 +10,61 @@ use tamis_rules::Predicate;
 use crate::closure::{FALLBACKS, older};
 use crate::evidence::Evidence;
 use crate::learned::{Needed, name};
-use crate::wider::{Reason, Wider};
+use crate::wider::{Reason, Widening};
 
-/// What a policy says.
+/// The content of a policy's text.
 pub(crate) struct Contents<'c> {
-    /// What was read.
+    /// The names of the profiles.
     pub(crate) names: &'c [&'c str],
-    /// How many runs there are.
+    /// The number of runs.
     pub(crate) runs: u64,
-    /// How many calls were made in one of them only.
+    /// The number of calls that were made in a single run.
     pub(crate) made_once: u64,
-    /// The base's name.
+    /// The name of the base.
     pub(crate) base: Option<&'c str>,
     pub(crate) breadth: Breadth,
-    /// Where it is wider than the evidence, by call.
-    pub(crate) wider: &'c [Wider],
+    /// Where the policy is wider than the evidence, by call.
+    pub(crate) wider: &'c [Widening],
     pub(crate) allowed: &'c [Allowed<'c>],
-    /// Calls that weren't seen.
+    /// Calls that were not recorded.
     pub(crate) needed: &'c Needed,
-    /// Calls that were seen and of which the base leaves nothing.
+    /// Recorded calls that the base denies entirely.
     pub(crate) dropped: &'c [(Arch, Nr)],
 }
 
-/// How far a policy as a whole goes beyond the evidence.
+/// How far a whole policy goes beyond the evidence.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Breadth {
     /// Whether calls are allowed with any arguments.
     pub(crate) is_free: bool,
-    /// Whether flags are allowed in other combinations than were seen.
+    /// Whether flags are allowed in combinations that were not recorded.
     pub(crate) has_joined_flags: bool,
-    /// Whether values of several arguments are allowed in other combinations than may have been seen.
+    /// Whether values of several arguments are allowed in combinations that may not have occurred.
     pub(crate) has_products: bool,
 }
 
-/// A call that is allowed.
+/// An allowed call.
 pub(crate) struct Allowed<'c> {
     pub(crate) arch: Arch,
     pub(crate) nr: Nr,
     pub(crate) when: Predicate,
     pub(crate) basis: Basis<'c>,
-    /// The arguments that it is allowed with any value of, with the reasons.
+    /// The unrestricted arguments, with the reasons.
     pub(crate) free: Vec<(&'static str, Reason)>,
-    /// The newer call for which it is allowed with more than was seen of it.
+    /// The newer call that widened the condition.
     pub(crate) widened_for: Option<&'static str>,
 }
 
 impl Allowed<'_> {
-    /// Where it is wider than the evidence.
-    pub(crate) fn wider(&self) -> Vec<Wider> {
-        let mut wider: Vec<Wider> = Vec::new();
+    /// Where the call is wider than the evidence.
+    pub(crate) fn wider(&self) -> Vec<Widening> {
+        let mut wider: Vec<Widening> = Vec::new();
         let mut add = |argument: Option<&'static str>, reason: &Reason| match wider
             .iter_mut()
             .find(|wider| wider.reason == *reason)
         {
             Some(wider) => wider.arguments.extend(argument),
-            None => wider.push(Wider {
+            None => wider.push(Widening {
                 arch: self.arch,
                 nr: self.nr,
                 arguments: argument.into_iter().collect(),
@@ -85,22 +85,22 @@ impl Allowed<'_> {
     }
 }
 
-/// Why a call is allowed.
+/// The reason why a call is allowed.
 #[derive(Clone, Copy)]
 pub(crate) enum Basis<'c> {
-    /// It was made.
+    /// It was recorded.
     Seen(&'c Evidence),
-    /// This newer one was made, which is denied.
+    /// A denied newer call was recorded that falls back to this one.
     InsteadOf(&'static str),
 }
 
 /// The column of comments.
 const COMMENT: usize = 48;
 
-/// The text.
+/// The text of a policy.
 ///
 /// # Errors
-/// The limit, if a condition has more values than the language supports.
+/// The exceeded limit, if a condition has more values than the language supports.
 pub(crate) fn policy(contents: &Contents<'_>) -> Result<String, String> {
     let arches: BTreeSet<Arch> = contents
         .allowed
@@ -132,7 +132,7 @@ pub(crate) fn policy(contents: &Contents<'_>) -> Result<String, String> {
 }
 
 fn heading(contents: &Contents<'_>) -> String {
-    /// The files that are named.
+    /// The most profiles that are named.
     const NAMED: usize = 5;
     let made = |allowed: &Allowed<'_>| match allowed.basis {
         Basis::Seen(evidence) => evidence.made(),
@@ -182,7 +182,7 @@ fn heading(contents: &Contents<'_>) -> String {
     text
 }
 
-/// A name that can't end the comment in which it stands.
+/// Escapes a name so that it can't end the comment.
 fn comment(name: &str) -> String {
     name.escape_debug().to_string()
 }
@@ -193,10 +193,10 @@ fn rules(contents: &Contents<'_>, arch: Arch) -> Result<String, String> {
     let own = |of: &Arch| *of == arch;
     for allowed in contents.allowed.iter().filter(|allowed| own(&allowed.arch)) {
         let rule = rule(allowed)?;
-        let is_own = |wider: &&Wider| (wider.arch, wider.nr) == (allowed.arch, allowed.nr);
+        let is_own = |wider: &&Widening| (wider.arch, wider.nr) == (allowed.arch, allowed.nr);
         let own = contents.wider.iter().filter(is_own);
         let seen = evidence(allowed, runs).into_iter();
-        let comments: Vec<String> = seen.chain(own.map(Wider::to_string)).collect();
+        let comments: Vec<String> = seen.chain(own.map(Widening::to_string)).collect();
         let _ = writeln!(text, "{rule:<COMMENT$} # {}", comments.join("; "));
         let name = name(allowed.arch, allowed.nr);
         if allowed.when != Predicate::True && older(&name).is_some() {
@@ -250,7 +250,7 @@ fn rule(allowed: &Allowed<'_>) -> Result<String, String> {
     Ok(format!("allow {name}({condition})"))
 }
 
-/// How often, in how many runs, and what failed most.
+/// The comment on the evidence: the number of calls, runs and failures.
 fn evidence(allowed: &Allowed<'_>, runs: u64) -> Option<String> {
     let Basis::Seen(evidence) = allowed.basis else {
         return None;

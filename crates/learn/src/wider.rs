@@ -1,4 +1,4 @@
-//! Where a policy is wider than the evidence, and why: said in its comments and in the report.
+//! Where a learned policy is wider than the evidence, and why. The policy's comments and the report list it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,63 +10,63 @@ use tamis_rules::Predicate;
 use crate::evidence::Evidence;
 use crate::text::{Allowed, Basis};
 
-/// A call that is allowed with more than was seen.
+/// A call that is allowed beyond the evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wider {
-    /// Its architecture.
+pub struct Widening {
+    /// The architecture.
     pub arch: Arch,
-    /// Its number.
+    /// The number.
     pub nr: Nr,
-    /// The arguments that may have any value; empty if it is about the whole call.
+    /// The unrestricted arguments; empty if the reason concerns the whole call.
     pub arguments: Vec<&'static str>,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// Why a call is allowed with more than was seen.
+/// The reason why a call is allowed beyond the evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
     /// The values of the argument weren't recorded.
     NotRecorded,
-    /// They were recorded of some calls only.
+    /// The values were recorded for some calls only.
     PartlyRecorded {
-        /// Of so many.
+        /// The number of calls with a recorded value.
         known: u64,
-        /// So many were made.
+        /// The number of all calls.
         made: u64,
     },
     /// The recorder had no room for the values of some calls.
     Lost {
-        /// So many.
+        /// The number of those calls.
         count: u64,
     },
-    /// It has more values than [`Options::max_values`](crate::Options::max_values).
+    /// The argument has more values than [`Options::max_values`](crate::Options::max_values).
     Many {
-        /// So many.
+        /// The number of values.
         values: usize,
     },
-    /// It doesn't decide what the call does, and new values are likely.
+    /// The argument selects nothing, and new values are likely.
     Likely,
-    /// The call depends on chance, and would be allowed if it hadn't been seen.
+    /// The call depends on chance, and would be allowed without having been recorded.
     Needed,
-    /// Programs fall back to this call from a newer one that the base denies.
+    /// Programs fall back to this call from the named newer one, which the base denies.
     InsteadOf(&'static str),
-    /// What decides is in no argument that a filter can compare.
+    /// The effect depends on data that a filter can't compare.
     Hidden {
-        /// What that is, as a clause.
+        /// The data, as a clause.
         why: &'static str,
-        /// The calls that can be made in this way with any arguments.
+        /// The calls that can be made through this one with any arguments.
         makes: Vec<&'static str>,
-        /// Those of them whose conditions in this policy don't hold then.
+        /// The calls among them whose conditions in this policy are thereby void.
         voids: Vec<&'static str>,
     },
-    /// One of its seen values makes all readable memory executable.
+    /// A recorded value makes all readable memory executable.
     ReadImpliesExec,
 }
 
 impl Reason {
-    /// Its name in reports.
+    /// The identifier in reports.
     pub const fn name(&self) -> &'static str {
         match self {
             Reason::NotRecorded => "not-recorded",
@@ -82,7 +82,7 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Wider {
+impl fmt::Display for Widening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.arguments.is_empty() {
             write!(f, "any {}: ", self.arguments.join(", "))?;
@@ -116,8 +116,8 @@ impl fmt::Display for Wider {
     }
 }
 
-/// What no filter sees of the calls that are allowed, and memory that is executable though it wasn't asked for.
-pub(crate) fn hidden(allowed: &[Allowed<'_>]) -> Vec<Wider> {
+/// Effects of allowed calls that no filter sees, and memory that becomes executable implicitly.
+pub(crate) fn hidden(allowed: &[Allowed<'_>]) -> Vec<Widening> {
     let mut found = Vec::new();
     for call in allowed {
         let (arch, nr) = (call.arch, call.nr);
@@ -125,7 +125,7 @@ pub(crate) fn hidden(allowed: &[Allowed<'_>]) -> Vec<Wider> {
             continue;
         };
         let mut add = |reason| {
-            found.push(Wider {
+            found.push(Widening {
                 arch,
                 nr,
                 arguments: Vec::new(),
@@ -155,7 +155,8 @@ pub(crate) fn hidden(allowed: &[Allowed<'_>]) -> Vec<Wider> {
     found
 }
 
-/// The calls that can be made through another one, of which something decides: those of the operations that were seen.
+/// The calls that can be made through a multiplexer, limited to its recorded operations. Only calls with selecting
+/// arguments are listed.
 fn made_by(call: &Allowed<'_>, hidden: &'static Hidden) -> Vec<&'static str> {
     let seen = operations(call);
     let is_seen = |operation: u32| seen.as_ref().is_none_or(|seen| seen.contains(&operation));
@@ -175,19 +176,19 @@ fn made_by(call: &Allowed<'_>, hidden: &'static Hidden) -> Vec<&'static str> {
         .collect()
 }
 
-/// The operations of a multiplexer that it is allowed with; `None` if all.
+/// The operations with which a multiplexer is allowed; `None` if all.
 fn operations(call: &Allowed<'_>) -> Option<BTreeSet<u32>> {
     let Basis::Seen(evidence) = call.basis else {
         return None;
     };
     let values = evidence.call.values.get(&0)?;
-    // `ipc` has a version above.
+    // `ipc` has a version in the upper 16 bits.
     (call.when != Predicate::True)
         .then(|| values.keys().map(|value| *value as u32 & 0xffff).collect())
 }
 
 fn implies_exec(call: &Allowed<'_>) -> bool {
-    /// Only returns what there is.
+    /// The value that only queries the personality.
     const QUERY: u64 = 0xffff_ffff;
     let Basis::Seen(evidence) = call.basis else {
         return false;
@@ -204,7 +205,7 @@ fn implies_exec(call: &Allowed<'_>) -> bool {
     values.any(|value| value & 0xffff_ffff != QUERY && value & flag != 0)
 }
 
-/// Why the values of an argument are no condition; `None` if all are known.
+/// Why the values of an argument can't be a condition; `None` if all are known.
 pub(crate) fn unknown(evidence: &Evidence, index: ArgIndex) -> Option<Reason> {
     if let Some(count) = evidence.call.lost_values.get(&(index.index() as u8)) {
         return Some(Reason::Lost { count: *count });

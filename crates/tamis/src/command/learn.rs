@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use tamis_abi::Arch;
-use tamis_learn::{Generality, LearnError, Options, Refused, Run, Wider, learn};
+use tamis_learn::{DeniedCall, Generality, LearnError, Options, Run, Widening, learn};
 use tamis_report::learn::{LearnReport, RefusedEntry, WiderEntry};
 use tamis_session::profile::call_name;
 
@@ -114,7 +114,7 @@ fn names(files: &[String]) -> String {
     names
 }
 
-fn entry(refused: &Refused) -> RefusedEntry {
+fn entry(refused: &DeniedCall) -> RefusedEntry {
     RefusedEntry {
         arch: refused.arch.name(),
         call: call_name(refused.arch, refused.nr),
@@ -125,7 +125,7 @@ fn entry(refused: &Refused) -> RefusedEntry {
     }
 }
 
-fn wider_entry(wider: &Wider) -> WiderEntry {
+fn wider_entry(wider: &Widening) -> WiderEntry {
     WiderEntry {
         arch: wider.arch.name(),
         call: call_name(wider.arch, wider.nr),
@@ -147,7 +147,7 @@ fn refusal(error: &LearnError) -> Failure {
             let help = "allow arguments with many values with any: `--max-values 64`";
             Failure::gave_up(message, has_many_values.then(|| help.to_owned()))
         }
-        LearnError::Limit(_) | LearnError::Unsaid(_) => Failure::gave_up(message, None),
+        LearnError::Limit(_) | LearnError::Inexpressible(_) => Failure::gave_up(message, None),
         _ => Failure::bug(message, "please report this with the profiles"),
     }
 }
