@@ -9,7 +9,7 @@ use tamis_policy::export::Exporter;
 use tamis_policy::front_end;
 use tamis_policy::systemd::{self, ParseSystemdVersionError, SystemdVersion};
 use tamis_report::lint::FindingEntry;
-use tamis_session::check::{self, Makes};
+use tamis_session::check::{self, OutputKind};
 use tamis_session::files::{self, FileLoader};
 use tamis_session::{
     Assignment, Assignments, Binding, Bindings, Input, InputKind, LoadOptions, Loaded, Policy,
@@ -38,7 +38,7 @@ pub struct LoadArgs {
     stated_arches_win: bool,
     /// What the command makes; `--kernel` has an effect on every filter.
     #[arg(skip)]
-    makes: Makes,
+    makes: OutputKind,
     /// The kind of the input; detected if not given
     #[arg(long, value_name = "KIND", value_parser = input::kind_parser())]
     pub from: Option<InputKind>,
@@ -242,7 +242,7 @@ impl LoadArgs {
     /// The same for a command that makes filters, for which `--kernel` says something of any input.
     pub fn for_filter(&self) -> LoadArgs {
         LoadArgs {
-            makes: Makes::FiltersOfPolicies,
+            makes: OutputKind::FiltersOfPolicies,
             ..self.clone()
         }
     }
@@ -266,7 +266,7 @@ impl LoadArgs {
     /// The same for a command that makes new filters of programs as well.
     pub fn for_any_filter(&self) -> LoadArgs {
         LoadArgs {
-            makes: Makes::FiltersOfAll,
+            makes: OutputKind::FiltersOfAll,
             ..self.clone()
         }
     }

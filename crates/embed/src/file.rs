@@ -181,7 +181,7 @@ impl PolicyFile {
         };
         let policy = loaded
             .into_policy("name a policy: only policies become part of programs")
-            .and_then(|policy| CompiledPolicy::of(policy, &options))
+            .and_then(|policy| CompiledPolicy::from_policy(policy, &options))
             .map_err(EmbedError::Policy)?;
         let mut files = vec![self.path.clone()];
         files.append(&mut loader.files);

@@ -1,7 +1,7 @@
-//! Options of languages by name, with values as texts: from `NAME=VALUE` to the options of the front end.
+//! Options of front ends by name: from the text `NAME=VALUE` to the typed options.
 //!
-//! An assignment is for one input, whose language must have the option, or for several inputs, of which at least
-//! one must be in a language that has it.
+//! An assignment is for one input, whose language must have the option, or for several inputs, at least one of which
+//! must be in a language with the option.
 
 use std::path::Path;
 
@@ -20,18 +20,18 @@ use crate::kind::InputKind;
 pub struct Assignment {
     /// The name of the option.
     pub name: String,
-    /// The value; `None` for a switch that was only named.
+    /// The value; `None` for a switch without one.
     pub value: Option<String>,
 }
 
 /// Options of languages, given by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assignments {
-    /// The options, in the order in which they were given.
+    /// The options, in the given order.
     pub list: Vec<Assignment>,
-    /// Whether they are for several inputs, each of which takes what its language has;
-    /// [`check_kinds`](Self::check_kinds) then refuses what none has. Otherwise the language of the input must have
-    /// all.
+    /// Whether they are for several inputs: each input then uses the options of its language, and
+    /// [`check_kinds`](Self::check_kinds) rejects unused ones. Otherwise the language of the input must have all of
+    /// them.
     pub is_shared: bool,
 }
 
@@ -61,7 +61,7 @@ impl Assignment {
         }
     }
 
-    /// Refuses a name that no language has.
+    /// Rejects a name that no language has.
     pub(crate) fn check_name(&self) -> Result<(), Error> {
         match option::from_name(&self.name) {
             Some(_) => Ok(()),
@@ -69,7 +69,7 @@ impl Assignment {
         }
     }
 
-    /// The same; if the value is the path of a file, relative to this folder.
+    /// Resolves a value that is the path of a file relative to a folder.
     #[must_use]
     pub fn relative_to(self, folder: &Path) -> Assignment {
         let declared = option::from_name(&self.name);
@@ -83,7 +83,7 @@ impl Assignment {
 }
 
 impl Assignments {
-    /// The same, with those of this list in the place of all with their names.
+    /// This list, with all options whose names occur in `list` replaced by those.
     #[must_use]
     pub fn replaced_by(&self, list: &[Assignment]) -> Assignments {
         let is_kept = |old: &&Assignment| !list.iter().any(|new| new.name == old.name);
@@ -94,10 +94,10 @@ impl Assignments {
         }
     }
 
-    /// The options for the front end of an input: those given by type, with those given by name.
+    /// The options for the front end of an input: the typed ones, overridden by the named ones.
     ///
     /// # Errors
-    /// If a text is not a value, or an option with one value is given twice.
+    /// If a text is not a value of its option, or an option with one value is given twice.
     pub(crate) fn apply(
         &self,
         front_end: &'static FrontEnd,
@@ -114,7 +114,7 @@ impl Assignments {
             if values.is_empty() {
                 continue;
             }
-            // The texts of a list are one.
+            // The texts of a list form one value.
             let texts: Option<Vec<&str>> = values.into_iter().collect();
             let text = texts.map(|texts| {
                 let texts = texts.into_iter().filter(|text| !text.is_empty());
@@ -126,7 +126,7 @@ impl Assignments {
         Ok(options)
     }
 
-    /// Refuses options that the language of the only input lacks or, for several inputs, that no language has.
+    /// Rejects options that the language of the only input lacks or, for several inputs, that no language has.
     pub(crate) fn check_input(&self, input: &str, kind: InputKind) -> Result<(), Error> {
         for option in &self.list {
             if self.is_shared {
@@ -138,10 +138,10 @@ impl Assignments {
         Ok(())
     }
 
-    /// Refuses options for several inputs that none of them takes.
+    /// Rejects options for several inputs that none of them uses.
     ///
     /// # Errors
-    /// If there is one.
+    /// If there is an unused option.
     pub fn check_kinds(&self, kinds: impl Iterator<Item = InputKind> + Clone) -> Result<(), Error> {
         for Assignment { name, .. } in &self.list {
             if !kinds.clone().any(|kind| kind.option(name).is_some()) {
@@ -153,7 +153,7 @@ impl Assignments {
 }
 
 impl InputKind {
-    /// The option of this name that inputs of this kind have.
+    /// The option with this name for inputs of this kind.
     pub fn option(self, name: &str) -> Option<&'static LanguageOption> {
         match self {
             InputKind::Policy(front_end) => front_end.option(name),
@@ -161,7 +161,7 @@ impl InputKind {
         }
     }
 
-    /// What options there are, as a sentence.
+    /// The available options, as a sentence.
     fn options_note(self) -> String {
         let names: Vec<String> = match self {
             InputKind::Policy(front_end) => {
@@ -182,7 +182,7 @@ fn error(diagnostic: Diagnostic) -> Error {
     Error::diagnostic(diagnostic, Sources::new())
 }
 
-/// An option that an input's language lacks.
+/// The error for an option that the language of the input lacks.
 fn unfit(name: &str, input: &str, kind: InputKind) -> Diagnostic {
     let message = format!("{} have no option `{name}`", kind.plural());
     let diagnostic = Diagnostic::error(code::UNKNOWN_OPTION, message)
@@ -198,7 +198,7 @@ fn unfit(name: &str, input: &str, kind: InputKind) -> Diagnostic {
     with_owners(diagnostic, owner)
 }
 
-/// An option that none of the inputs' languages has.
+/// The error for an option that the language of no input has.
 fn unused(name: &str, kinds: impl Iterator<Item = InputKind> + Clone) -> Diagnostic {
     let message = format!("no input is in a language with the option `{name}`");
     let mut diagnostic = Diagnostic::error(code::UNKNOWN_OPTION, message);
@@ -215,17 +215,17 @@ fn unused(name: &str, kinds: impl Iterator<Item = InputKind> + Clone) -> Diagnos
     }
 }
 
-/// A name that no language has.
+/// The error for a name that no language has.
 fn unknown(name: &str) -> Diagnostic {
     let message = format!("no language has an option `{name}`");
     let diagnostic = Diagnostic::error(code::UNKNOWN_OPTION, message);
     suggested(diagnostic, name, [].into_iter())
 }
 
-/// What the command line has as options of its own: of all languages, not of one.
+/// Command-line options that apply to every language.
 const OF_ALL_LANGUAGES: [&str; 5] = ["arch", "from", "include-dir", "kernel", "strict"];
 
-/// Suggests a near option, of the input's language if possible.
+/// Suggests an option with a similar name, of the input's language if possible.
 fn suggested(
     diagnostic: Diagnostic,
     name: &str,
@@ -241,7 +241,7 @@ fn suggested(
     }
 }
 
-/// Names the languages that have an option.
+/// Adds the languages that have an option to the diagnostic.
 fn with_owners(diagnostic: Diagnostic, option: &LanguageOption) -> Diagnostic {
     let plurals: Vec<String> = option
         .languages()

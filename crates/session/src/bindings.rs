@@ -1,8 +1,7 @@
 //! `NAME=VALUE`: values for the run-time variables of a policy.
 //!
-//! A policy for which all variables have values is one without variables: it can be compiled to a complete
-//! program, asked about calls, installed. Without values it can only be compared and compiled to source
-//! code that binds them.
+//! With values for all variables, a policy can be compiled to a complete program, evaluated and installed. Without, it
+//! can only be compared, or compiled to source code that binds the variables.
 
 use tamis_diag::{Diagnostic, code, suggest};
 use tamis_rules::{Ruleset, Variable};
@@ -14,7 +13,7 @@ use crate::loaded::Loaded;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bindings(pub Vec<Binding>);
 
-/// A name and its values: one, or those of a set.
+/// A variable's name with its value, or with the values of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     /// The variable's name.
@@ -24,10 +23,10 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// Reads `NAME=VALUE`, values separated by commas.
+    /// Parses `NAME=VALUE`, with commas between several values.
     ///
     /// # Errors
-    /// If it isn't that, with what to write.
+    /// A message with the expected form.
     pub fn parse(text: &str) -> Result<Binding, String> {
         let (name, values) = text
             .split_once('=')
@@ -48,7 +47,7 @@ fn parse_value(text: &str) -> Option<u64> {
 }
 
 impl Bindings {
-    /// Refuses values for names that none of the inputs declares.
+    /// Rejects values for names that none of the inputs declares.
     ///
     /// # Errors
     /// If there is such a name.
@@ -59,7 +58,7 @@ impl Bindings {
         }))
     }
 
-    /// Refuses values for names that are not declared.
+    /// Rejects values for undeclared names.
     pub(crate) fn check_names<'l>(
         &self,
         declared: impl Iterator<Item = &'l Variable> + Clone,
@@ -75,7 +74,7 @@ impl Bindings {
         Ok(())
     }
 
-    /// The ruleset with the values that were given, for all of its variables or for none.
+    /// Binds either all variables of the ruleset or none.
     pub(crate) fn apply(&self, ruleset: Ruleset) -> Result<Ruleset, Error> {
         let variables = ruleset.variables();
         let is_bound = |variable: &Variable| {
@@ -125,7 +124,7 @@ impl Bindings {
     }
 }
 
-/// The error for a policy whose variables have no values, where they are needed.
+/// The error for a variable without a value where one is needed.
 pub(crate) fn unbound(variable: &Variable) -> Diagnostic {
     let name = &variable.name;
     Diagnostic::error(
@@ -150,8 +149,8 @@ fn unknown<'l>(binding: &Binding, declared: impl Iterator<Item = &'l Variable> +
     Error::usage(format!("there is no variable `{name}`"), help)
 }
 
-/// Makes policies with variables without values comparable: the same variables at the same places, and only
-/// the values that can be bound. The result is the variables, by index; there are none if no policy has any.
+/// Makes policies with unbound variables comparable: their variables must agree in names, places and allowed values.
+/// Returns the common variables by index; there are none if no policy has any.
 ///
 /// # Errors
 /// If two policies declare different variables.

@@ -1,7 +1,7 @@
-//! Options that no input uses are errors.
+//! Options without effect on any input are errors.
 //!
-//! An option without effect would hide a mistake: a policy in another language than the user believes, or a program
-//! instead of a policy.
+//! Ignoring them would hide a mistake: a policy in a different language than the user believes, or a program instead of
+//! a policy.
 
 use tamis_policy::front_end::ParseOptions;
 
@@ -10,38 +10,37 @@ use crate::kind::InputKind;
 use crate::loaded::Loaded;
 use crate::options::LoadOptions;
 
-/// What a command makes of its inputs; only filters, and some languages, depend on the kernel's version.
+/// The output of a command. The kernel's version matters only for filters and for some languages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Makes {
-    /// Nothing: the inputs are only analysed.
+pub enum OutputKind {
+    /// No filter: the inputs are only analysed.
     #[default]
     Nothing,
-    /// Filters, of policies.
+    /// Filters made from policies.
     FiltersOfPolicies,
-    /// Filters, of policies and programs.
+    /// Filters made from policies and programs.
     FiltersOfAll,
 }
 
-/// Refuses values for variables that no input declares, options that no input's language has, and a kernel's version
-/// without effect.
+/// Rejects values of undeclared variables, options of unused languages, and a kernel's version without effect.
 ///
 /// # Errors
 /// If one of them is given.
 pub fn options<'l>(
     options: &LoadOptions,
-    makes: Makes,
+    output: OutputKind,
     inputs: impl Iterator<Item = &'l Loaded> + Clone,
 ) -> Result<(), Error> {
     let kinds: Vec<InputKind> = inputs.clone().map(Loaded::kind).collect();
     options.bindings.check(inputs)?;
     options.named.check_kinds(kinds.iter().copied())?;
-    let is_of_use = |kind: &InputKind| match makes {
-        Makes::Nothing => kind.uses_kernel(),
-        Makes::FiltersOfPolicies => !kind.is_program(),
-        Makes::FiltersOfAll => true,
+    let is_of_use = |kind: &InputKind| match output {
+        OutputKind::Nothing => kind.uses_kernel(),
+        OutputKind::FiltersOfPolicies => !kind.is_program(),
+        OutputKind::FiltersOfAll => true,
     };
     if options.policy.kernel.is_none()
-        || makes == Makes::FiltersOfAll
+        || output == OutputKind::FiltersOfAll
         || kinds.iter().any(is_of_use)
     {
         return Ok(());
@@ -52,7 +51,7 @@ pub fn options<'l>(
     ))
 }
 
-/// Refuses `native-only` beside several architectures, which are exactly those of the filter.
+/// Rejects `native-only` with several `--arch`, which already state the architectures of the filter.
 pub(crate) fn native_only(options: &ParseOptions) -> Result<(), Error> {
     if !options.oci.is_native_only || options.asked_arches.len() < 2 {
         return Ok(());
@@ -63,7 +62,7 @@ pub(crate) fn native_only(options: &ParseOptions) -> Result<(), Error> {
     ))
 }
 
-/// Refuses an option for what is compiled if nothing is: all inputs are programs.
+/// Rejects a compile-time option if all inputs are programs.
 ///
 /// # Errors
 /// If there is no policy among the inputs.
@@ -80,10 +79,10 @@ pub fn compiled<'l>(
     }
 }
 
-/// Refuses architectures if a filter is made of nothing but texts that name theirs.
+/// Rejects `--arch` if every input states its own architectures.
 ///
 /// # Errors
-/// If all inputs are such texts.
+/// If all inputs are texts of rulesets.
 pub fn arches<'l>(
     options: &LoadOptions,
     mut inputs: impl Iterator<Item = &'l Loaded>,

@@ -1,4 +1,4 @@
-//! A policy, compiled and proved, with what there is to say of it.
+//! A policy compiled to a proved program, with its warnings.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::error::{self, Error};
 use crate::loaded::Policy;
 use crate::profile;
 
-/// What a policy was compiled to.
+/// The proved program of a policy.
 #[derive(Clone, Debug)]
 pub struct CompiledPolicy {
     name: String,
@@ -23,12 +23,12 @@ pub struct CompiledPolicy {
 }
 
 impl CompiledPolicy {
-    /// Compiles a policy for the calls that the options expect or, if they don't say, that the policy counts, and
-    /// has the program proved for all values of its variables.
+    /// Compiles a policy and proves the program for all values of its variables. The expected calls are those of the
+    /// options or, by default, those of the policy's counts.
     ///
     /// # Errors
-    /// If there is no program for what the policy means.
-    pub fn of(policy: Policy, options: &CompileOptions) -> Result<CompiledPolicy, Error> {
+    /// If no program implements the policy.
+    pub fn from_policy(policy: Policy, options: &CompileOptions) -> Result<CompiledPolicy, Error> {
         let compiled = policy.compile(&policy.with_frequency(options.clone()))?;
         let mut warnings = policy.all_warnings();
         let expected = options.profile.as_ref();
@@ -44,7 +44,7 @@ impl CompiledPolicy {
         })
     }
 
-    /// What the policy is called.
+    /// The policy's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -57,23 +57,22 @@ impl CompiledPolicy {
     /// The program of a policy without variables.
     ///
     /// # Errors
-    /// If there is a variable, which has no value: [`values`](Self::values) gives it one.
+    /// If there is a variable, which has no value: bind it with [`values`](Self::values).
     pub fn program(&self) -> Result<&Program, BindError> {
         self.compiled.program()
     }
 
-    /// Takes values for the variables, by name; [`Binding::bind`] then gives the program.
+    /// A builder for the values of variables, by name; [`Binding::bind`] returns the program.
     pub fn values(&self) -> Binding<'_> {
         self.compiled.values()
     }
 
-    /// The architectures that the policy has rules for; calls of others get the action for unknown ones.
+    /// The architectures with rules; calls of other architectures get the action for unknown ones.
     pub fn arches(&self) -> &[Arch] {
         &self.arches
     }
 
-    /// What there is to say of the policy and its profile, short of errors, and what it wants of whoever
-    /// installs the filter.
+    /// The warnings about the policy and its profile, and the requirements on the installer of the filter.
     pub fn warnings(&self) -> impl ExactSizeIterator<Item = Warning<'_>> {
         self.warnings.iter().map(|diagnostic| Warning {
             diagnostic,
@@ -82,17 +81,17 @@ impl CompiledPolicy {
     }
 }
 
-/// A warning with the texts that it points into; `Display` shows both.
+/// A warning with the texts that it points into; `Display` renders it.
 #[derive(Clone, Copy, Debug)]
 pub struct Warning<'a> {
-    /// What is said.
+    /// The warning.
     pub diagnostic: &'a Diagnostic,
-    /// The texts that the policy came from.
+    /// The texts of the policy.
     pub sources: &'a Sources,
 }
 
 impl Warning<'_> {
-    /// The text for whoever shows it and writes `warning` before it: the headline on the first line.
+    /// The rendered warning without the prefix `warning`: the headline on the first line.
     pub fn message(&self) -> String {
         error::text(self.diagnostic, self.sources)
     }

@@ -1,4 +1,4 @@
-//! Why an input did not become what it was to become: data for whoever shows it.
+//! The error of loading and compiling, as data for the caller.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use tamis_diag::{Diagnostic, Sources, render};
 /// The error of this crate.
 #[derive(Clone, Debug)]
 pub enum Error {
-    /// Mistakes in texts; the diagnostics, of which at least one is an error, point into the sources.
+    /// Errors in texts. At least one diagnostic is an error; the spans point into the sources.
     Diagnostics(Vec<Diagnostic>, Sources),
     /// Anything else.
     Message {
-        /// What is wrong, as a sentence without a full stop.
+        /// The message, a sentence without a full stop.
         message: String,
-        /// What to do about it, in the words of the command line.
+        /// The correction, in terms of the command line.
         hint: Option<String>,
-        /// Whose fault it is.
+        /// The cause, from which the command line derives the exit code.
         cause: Cause,
     },
 }
 
-/// Whose fault an error is; the command line makes exit codes of it.
+/// The cause of an error; the command line derives the exit code from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The input or the options.
@@ -30,7 +30,7 @@ pub enum Cause {
 }
 
 impl Error {
-    /// Wrong usage, with what to do instead.
+    /// A usage error with its correction.
     pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Error {
         Error::Message {
             message: message.into(),
@@ -39,7 +39,7 @@ impl Error {
         }
     }
 
-    /// An input that can't be used.
+    /// The error for an unusable input.
     pub fn input(message: impl Into<String>) -> Error {
         Error::Message {
             message: message.into(),
@@ -48,13 +48,13 @@ impl Error {
         }
     }
 
-    /// A single mistake.
+    /// The error with a single diagnostic.
     pub(crate) fn diagnostic(diagnostic: Diagnostic, sources: Sources) -> Error {
         Error::Diagnostics(vec![diagnostic], sources)
     }
 
-    /// A message for each mistake, its headline on the first line and without the word `error`. Warnings that were
-    /// made besides are left out.
+    /// One message per mistake, with the headline on the first line and without the prefix `error`. Warnings are
+    /// omitted.
     pub fn messages(&self) -> Vec<String> {
         match self {
             Error::Diagnostics(diagnostics, sources) => {
@@ -69,7 +69,7 @@ impl Error {
     }
 }
 
-/// A diagnostic as a text; whoever shows it writes `error` or `warning` before the headline.
+/// A rendered diagnostic without the prefix `error` or `warning`.
 pub(crate) fn text(diagnostic: &Diagnostic, sources: &Sources) -> String {
     let text = render::render(std::slice::from_ref(diagnostic), sources, false);
     let body = text.split_once('\n').map_or("", |(_, body)| body);

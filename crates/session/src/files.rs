@@ -1,13 +1,14 @@
-//! Reading inputs and the files that they include: all the I/O of the crate. Paths are [text](crate::path_text) here, but
-//! for those that a policy has.
+//! Reading inputs and the files that they include: all the I/O of the crate. Paths are represented as
+//! [text](crate::path_text), except paths in policies.
 //!
-//! A path in a policy is relative to the folder of the file that names it. Policies that are deployed elsewhere than
-//! they are kept name absolute paths; folders of the caller (`--include-dir`) say where such files are looked for
-//! instead, by their last name. Nothing is read beyond [`MAX_SOURCE_BYTES`], whatever a path leads to.
+//! A path in a policy is relative to the folder of the file that contains it. Policies that are kept elsewhere than
+//! they are deployed contain absolute paths; such files are searched by their last name in the caller's folders
+//! (`--include-dir`). No file is read beyond [`MAX_SOURCE_BYTES`].
 //!
-//! A policy is not trusted with the files of whoever compiles it: what it includes must be a regular file in the
-//! policy's folder or in a folder of the caller, links followed. The check is by path, so it doesn't hold against
-//! someone who exchanges these folders meanwhile. What the caller names, the policy itself among it, can be anything.
+//! An untrusted policy must not read arbitrary files of its compiler's user: an included file must be a regular file in
+//! the policy's folder or in a folder of the caller, after links are followed. The check is by path, so it doesn't
+//! protect against concurrent replacement of these folders. Files named by the caller, including the policy, are not
+//! restricted.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -24,16 +25,16 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::path_text::{PathText, path_of};
 
-/// Why a file could not be read.
+/// The reason why a file could not be read.
 #[derive(Debug)]
 pub enum ReadError {
-    /// It has more than [`MAX_SOURCE_BYTES`].
+    /// The file has more than [`MAX_SOURCE_BYTES`].
     TooLarge,
-    /// It is a folder, a device, a pipe or a socket.
+    /// The path is a folder, a device, a pipe or a socket.
     NotRegular,
-    /// It is included, and in no folder from which the policy may include files.
+    /// The included file is outside the permitted folders.
     Outside,
-    /// The system says why.
+    /// The operating system's error.
     Io(io::Error),
 }
 
@@ -55,11 +56,11 @@ impl std::error::Error for ReadError {}
 /// Whether standard input was read: a second reader would find it empty.
 static STDIN_IS_READ: AtomicBool = AtomicBool::new(false);
 
-/// Reads what a path names; `-` is standard input, the name of an embedded policy is that policy. A file of
-/// such a name is `./NAME`: what a folder holds must not change what a name means.
+/// Reads a path, standard input (`-`) or an embedded policy by its name. A file with the name of an embedded policy is
+/// `./NAME`, so the content of the working directory can't change the meaning of a name.
 ///
 /// # Errors
-/// If it can't be read, or is too large.
+/// If the input can't be read or is too large.
 pub fn read(path: &str) -> Result<Input, Error> {
     if let Some(input) = Input::embedded(path) {
         return Ok(input);
@@ -84,14 +85,14 @@ pub fn read(path: &str) -> Result<Input, Error> {
 /// Reads a file.
 ///
 /// # Errors
-/// If it can't be read, or is too large.
+/// If the file can't be read or is too large.
 pub fn read_file(path: &Path) -> Result<Input, ReadError> {
     let bytes = read_bounded(File::open(path).map_err(ReadError::Io)?)?;
     Ok(Input::new(path.text(), bytes))
 }
 
-/// The files that an argument names, and whether they are a stack: a list with commas, the oldest filter first, or the
-/// `.bpf` files of a folder, whose names give the order.
+/// The files that an argument names, and whether they form a stack: a comma-separated list, the oldest filter first, or
+/// the `.bpf` files of a folder in the order of their names.
 ///
 /// # Errors
 /// If the folder can't be read or has no such file, or a name of the list is empty.
@@ -105,7 +106,7 @@ pub fn stack_paths(argument: &str) -> Result<(Vec<String>, bool), Error> {
     }
     let paths = argument.split(',').map(|path| path.trim().to_owned());
     let paths: Vec<String> = paths.collect();
-    // A variable that was not set must not make a stack smaller.
+    // An unset shell variable must not remove a filter from the stack.
     if paths.iter().any(String::is_empty) {
         return Err(Error::usage(
             format!("`{argument}` has an empty file name"),
@@ -115,19 +116,19 @@ pub fn stack_paths(argument: &str) -> Result<(Vec<String>, bool), Error> {
     Ok((paths, true))
 }
 
-/// Reads the files that a policy includes, and remembers them.
+/// Reads the files that a policy includes, and records their paths.
 #[derive(Clone, Debug, Default)]
 pub struct FileLoader {
-    /// Where files are looked for that are not where a policy says, and from where they may be included.
+    /// Additional folders of included files.
     pub folders: Vec<PathBuf>,
-    /// What was read, as paths that lead to it.
+    /// The files that were read, as accessible paths.
     pub files: Vec<PathBuf>,
     /// The policy's folder; empty for the working directory.
     own_folder: PathBuf,
 }
 
 impl FileLoader {
-    /// A loader that looks in these folders as well.
+    /// A loader with these additional folders.
     pub fn new(folders: &[PathBuf]) -> FileLoader {
         FileLoader {
             folders: folders.to_vec(),
@@ -135,8 +136,7 @@ impl FileLoader {
         }
     }
 
-    /// The file where it is found, beside the file that includes it or, if it is missing there or may not be read, in
-    /// one of the folders.
+    /// Finds the file beside the including file or, if it is missing or not permitted there, in one of the folders.
     fn find(&self, path: &Path, from: &Path) -> Result<(PathBuf, Input), ReadError> {
         let beside = without_dots(&folder_of(from).join(path));
         let error = match self.read_permitted(&beside) {
@@ -157,7 +157,7 @@ impl FileLoader {
         Err(error)
     }
 
-    /// Reads a regular file if it is in one of the folders.
+    /// Reads a regular file in a permitted folder.
     fn read_permitted(&self, path: &Path) -> Result<Input, ReadError> {
         let real = fs::canonicalize(path).map_err(ReadError::Io)?;
         let folders = std::iter::once(&self.own_folder).chain(&self.folders);
@@ -202,13 +202,13 @@ fn folder_of(file: &Path) -> &Path {
     file.parent().unwrap_or(Path::new(""))
 }
 
-/// A folder without links in its path.
+/// The canonical path of a folder, without links.
 fn real_folder(folder: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(Path::new(".").join(folder))
 }
 
-/// Opens a regular file. Anything else is refused before it is opened, since that alone can wait forever or have an
-/// effect; and if it is exchanged at that moment, after it.
+/// Opens a regular file. The type is checked before opening, because opening a device or pipe may block or have
+/// effects, and again after it in case of a concurrent replacement.
 fn open_regular(path: &Path) -> Result<File, ReadError> {
     let refuse = |metadata: fs::Metadata| match metadata.is_file() {
         true => Ok(()),
@@ -222,7 +222,7 @@ fn open_regular(path: &Path) -> Result<File, ReadError> {
     Ok(file)
 }
 
-/// One file has one name, however often `./` stands in its path.
+/// Removes `./`, so that each file has one path.
 fn without_dots(path: &Path) -> PathBuf {
     let parts = path.components();
     parts.filter(|part| *part != Component::CurDir).collect()

@@ -1,8 +1,8 @@
-//! What is said of an input that is neither a policy nor a program.
+//! Errors for inputs that are neither a policy nor a program.
 //!
-//! Any file can be named in the place of a policy by mistake. The parser of a guessed language would have an error for each
-//! of its lines, and none of them would be the mistake. Some files are told by how they begin; others have nothing in
-//! common with any language. A policy with mistakes must not end here: what can be one gets the errors of its parser.
+//! Any file can be given as a policy by mistake. A parser of a guessed language would report an error for each line,
+//! and none would name the mistake. Some files are recognised by their first bytes; others resemble no supported
+//! language. An input that may be a policy with mistakes still gets the errors of its parser.
 
 use tamis_abi::Arch;
 use tamis_bpf::{InvalidProgram, Reason};
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::kind::InputKind;
 
-/// How files begin that are nothing that tamis reads.
+/// The first bytes of files that tamis doesn't read.
 const BEGINNINGS: [(&[u8], &str); 11] = [
     (b"\x7fELF", "an executable or a library (ELF)"),
     (b"\x1f\x8b", "a file compressed by gzip"),
@@ -30,8 +30,8 @@ const BEGINNINGS: [(&[u8], &str); 11] = [
     (b"%PDF", "a PDF document"),
 ];
 
-/// The error for a text that couldn't be read as this kind, if it is something else than tamis reads. It is a guess if neither its name
-/// nor its looks say the kind.
+/// The error for a text that was rejected by its parser and that tamis doesn't support. `is_guess` means that neither
+/// the name nor the content of the file determined the kind.
 pub(crate) fn text_refusal(
     source: SourceId,
     sources: &Sources,
@@ -46,7 +46,7 @@ pub(crate) fn text_refusal(
     if is_script(text) && front_end::of_file(name, text).is_none() {
         return Some(refusal(name, Some("a script")));
     }
-    // Profiles of tamis have the extension of container profiles.
+    // Profiles of tamis share the extension of container profiles.
     let may_be_profile = is_guess || text.contains("\"tamis-profile/");
     if may_be_profile && is_profile(source, sources, arch) {
         let what = "a profile of calls, which `--counts` and `tamis learn` take";
@@ -61,12 +61,12 @@ pub(crate) fn text_refusal(
     (!tamis::is_conceivable(text)).then(|| refusal(name, None))
 }
 
-/// The error for a file that isn't text and whose name doesn't say that it is a program.
+/// The error for a binary file without the name of a program.
 pub(crate) fn binary_refusal(input: &Input, invalid: Option<&InvalidProgram>) -> Option<Error> {
     if let Some(what) = by_beginning(&input.bytes, &BEGINNINGS) {
         return Some(refusal(&input.name, Some(what)));
     }
-    // A filter may be wrong anywhere, but not even to begin with an instruction is another matter.
+    // An invalid program can fail anywhere; a file without a single valid instruction isn't a program.
     let is_none = |invalid: &&InvalidProgram| {
         invalid.pc.0 == 0 && matches!(invalid.reason, Reason::IllegalCode(_))
     };
@@ -75,7 +75,7 @@ pub(crate) fn binary_refusal(input: &Input, invalid: Option<&InvalidProgram>) ->
         .map(|_| refusal(&input.name, Some("binary data other than a filter")))
 }
 
-/// The error for a file that isn't text, in the place of a profile.
+/// The error for a binary file in place of a profile.
 pub(crate) fn profile_refusal(input: &Input) -> Error {
     let what = by_beginning(&input.bytes, &BEGINNINGS).unwrap_or("binary data");
     let name = on_one_line(&input.name);
@@ -86,20 +86,20 @@ pub(crate) fn profile_refusal(input: &Input) -> Error {
     Error::diagnostic(diagnostic, Sources::new())
 }
 
-/// What begins as these bytes do, by a table of beginnings.
+/// The description of the entry of `table` that the bytes begin with.
 fn by_beginning(bytes: &[u8], table: &[(&[u8], &'static str)]) -> Option<&'static str> {
     let mut entries = table.iter();
     let entry = entries.find(|(start, _)| bytes.starts_with(start));
     entry.map(|(_, what)| *what)
 }
 
-/// Whether a text says in its first line which program interprets it, and that isn't tamis.
+/// Whether the first line of a text names an interpreter other than tamis.
 fn is_script(text: &str) -> bool {
     let line = text.lines().next().unwrap_or("");
     line.starts_with("#!") && !line.contains("tamis")
 }
 
-/// Whether a text is read as a profile that has calls.
+/// Whether a text parses as a profile with calls.
 fn is_profile(source: SourceId, sources: &Sources, arch: Arch) -> bool {
     let profile = tamis_profile::read(sources, source, arch).profile;
     profile.is_some_and(|profile| profile.calls().next().is_some())

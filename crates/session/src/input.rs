@@ -1,22 +1,22 @@
-//! Inputs as they come, before they are understood: bytes with a name.
+//! Unparsed inputs: bytes with a name.
 
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 use tamis_policy::front_end::FrontEnd;
 
 use crate::error::Error;
 
-/// An input as read, before it is understood.
+/// An unparsed input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// What to call it in messages: the [text](crate::path_text) of its path, `<stdin>`, or the name of the embedded policy. Its extension, if it has
-    /// one, tells its kind, and its folder is that of the files that it includes.
+    /// The name in messages: the [text](crate::path_text) of the path, `<stdin>`, or the name of the embedded policy.
+    /// The extension determines the kind, and the folder is the base of included files.
     pub name: String,
     /// The content.
     pub bytes: Vec<u8>,
 }
 
 impl Input {
-    /// An input of this name.
+    /// An input with this name.
     pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Input {
         Input {
             name: name.into(),
@@ -24,7 +24,7 @@ impl Input {
         }
     }
 
-    /// The policy of this name among those that come with tamis.
+    /// An embedded policy by its name.
     pub fn embedded(name: &str) -> Option<Input> {
         let policy = tamis_policy::embedded(name)?;
         Some(Input::new(policy.name, policy.text))
@@ -72,8 +72,8 @@ fn without_byte_order_mark(text: &str) -> &str {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
-/// The diagnostic points into the text with every broken byte replaced; what stands before the first
-/// one is unchanged, so its offset is right.
+/// The diagnostic points into the text with every invalid byte replaced. The text before the first invalid byte is
+/// unchanged, so the offset is right.
 fn not_utf8(name: String, lossy: &str, at: usize) -> Error {
     let mut sources = Sources::new();
     let source = sources.add(name, lossy);

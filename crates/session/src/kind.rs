@@ -1,7 +1,7 @@
-//! What an input is, and how that is told.
+//! Kinds of inputs and their detection.
 //!
-//! The kind is what the file's extension says and, where it says nothing, what the content looks like; a caller
-//! that knows better names it, as `--from` does. Everything that takes inputs detects them here.
+//! The extension of the file determines the kind, otherwise its content does; `--from` overrides both. All commands
+//! detect inputs here.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use tamis_policy::tamis;
 use crate::error::Error;
 use crate::input::Input;
 
-/// What an input is.
+/// The kind of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
     /// A policy in this language.
@@ -26,11 +26,11 @@ pub enum InputKind {
     Bpf,
 }
 
-/// The word that the text form of a ruleset begins with.
+/// The first word of a ruleset's text form.
 const RULESET: &str = "ruleset";
 
 impl InputKind {
-    /// The language that tamis has of its own.
+    /// The tamis language.
     pub const TAMIS: InputKind = InputKind::Policy(&tamis::FRONT_END);
 
     const RULES: &str = "rules";
@@ -46,15 +46,15 @@ impl InputKind {
             .chain([InputKind::Bpf])
     }
 
-    /// The kind of this name.
+    /// The kind with this name.
     pub fn from_name(name: &str) -> Option<InputKind> {
         InputKind::all().find(|kind| kind.name() == name)
     }
 
-    /// The same; an error with a near name if there is none.
+    /// The kind with this name.
     ///
     /// # Errors
-    /// If no kind has the name.
+    /// If there is none; the error suggests a similar name.
     pub fn named(name: &str) -> Result<InputKind, Error> {
         InputKind::from_name(name).ok_or_else(|| {
             let names = || InputKind::all().map(InputKind::name);
@@ -66,12 +66,12 @@ impl InputKind {
         })
     }
 
-    /// Whether what it means depends on the kernel's version.
+    /// Whether the meaning of such inputs depends on the kernel's version.
     pub fn uses_kernel(self) -> bool {
         matches!(self, InputKind::Policy(front_end) if front_end.uses_kernel)
     }
 
-    /// What `--from` calls it.
+    /// The value of `--from`.
     pub fn name(self) -> &'static str {
         match self {
             InputKind::Policy(front_end) => front_end.name,
@@ -81,7 +81,7 @@ impl InputKind {
         }
     }
 
-    /// What it is, with its article.
+    /// A description with an article.
     pub fn title(self) -> &'static str {
         match self {
             InputKind::Policy(front_end) => front_end.title,
@@ -91,7 +91,7 @@ impl InputKind {
         }
     }
 
-    /// The same for several, in a sentence about their options.
+    /// A description in the plural, for sentences about options.
     pub(crate) fn plural(self) -> &'static str {
         match self {
             InputKind::Policy(front_end) => front_end.plural,
@@ -100,7 +100,7 @@ impl InputKind {
         }
     }
 
-    /// The same for a list of kinds.
+    /// A description for a list of kinds.
     pub fn about(self) -> &'static str {
         match self {
             InputKind::Policy(front_end) => front_end.about,
@@ -110,23 +110,23 @@ impl InputKind {
         }
     }
 
-    /// Whether it is a program and not a policy.
+    /// Whether inputs of this kind are programs.
     pub fn is_program(self) -> bool {
         matches!(self, InputKind::Text(_) | InputKind::Bpf)
     }
 
-    /// Whether a text looks like this.
+    /// Whether a text resembles this kind.
     pub fn recognises(self, text: &str) -> bool {
         match self {
             InputKind::Policy(front_end) => (front_end.recognises)(text),
             InputKind::Rules => front_end::first_word(text) == RULESET,
             InputKind::Text(form) => (form.recognises)(text),
-            // Zeros are letters, but no language has them.
+            // NUL is valid UTF-8, but occurs in no language.
             InputKind::Bpf => text.contains('\0'),
         }
     }
 
-    /// What a text looks like, if it looks like anything.
+    /// The kind that a text resembles.
     pub fn of_text(text: &str) -> Option<InputKind> {
         if InputKind::Bpf.recognises(text) {
             return Some(InputKind::Bpf);
@@ -140,14 +140,13 @@ impl InputKind {
 }
 
 impl Input {
-    /// What the input is: what its extension says, if it has one of ours, else what its content looks
-    /// like. Text that looks like nothing else is taken for the tamis language, whose parser then says
-    /// what it expected, and what isn't text for a program.
+    /// The kind according to the extension or else the content. Other text is parsed as the tamis language, whose
+    /// parser reports the expected syntax; other binary content is a program.
     pub fn kind(&self) -> InputKind {
         self.evident_kind().unwrap_or_else(|| self.guessed_kind())
     }
 
-    /// What it is taken for if neither its extension nor its content says it.
+    /// The default if neither the extension nor the content determines the kind.
     pub(crate) fn guessed_kind(&self) -> InputKind {
         match self.text() {
             Some(_) => InputKind::TAMIS,
@@ -155,7 +154,7 @@ impl Input {
         }
     }
 
-    /// What its extension or its content says that it is; `None` if it can only be guessed.
+    /// The kind according to the extension or the content; `None` if it can only be guessed.
     pub(crate) fn evident_kind(&self) -> Option<InputKind> {
         let text = self.text();
         let extension = Path::new(&self.name).extension();
@@ -177,7 +176,7 @@ impl Input {
         }
     }
 
-    /// The language of the policy that its content looks like, whatever its extension says.
+    /// The policy language that the content resembles, regardless of the extension.
     pub fn policy_language(&self) -> Option<&'static FrontEnd> {
         match self.evident_kind()? {
             InputKind::Policy(language) if (language.recognises)(self.text()?) => Some(language),
@@ -185,14 +184,14 @@ impl Input {
         }
     }
 
-    /// Its content as text, unless it is none.
+    /// The content as text; `None` if it isn't UTF-8.
     fn text(&self) -> Option<&str> {
         let text = std::str::from_utf8(&self.bytes).ok();
         text.filter(|_| !self.bytes.contains(&0))
     }
 }
 
-/// What to say of a text that looks like another kind than it is read as, if it does.
+/// The diagnostic for a text that was parsed as one kind and resembles another.
 pub(crate) fn mistaken(kind: InputKind, source: SourceId, sources: &Sources) -> Option<Diagnostic> {
     let text = &sources.get(source).text;
     let other = InputKind::of_text(text).filter(|_| !kind.recognises(text))?;

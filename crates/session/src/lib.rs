@@ -1,21 +1,21 @@
-//! The one way in: any input becomes a loaded policy or program, and a policy a compiled one.
+//! The one entry point: from any input to a loaded policy or program, and from a policy to a compiled one.
 //!
-//! The command line, the macro, build scripts and the library for programs that compile their own filter all do
-//! the same with what they are given. Each step is a module:
+//! The command line, the macro, build scripts and the library for programs that compile their own filter process inputs
+//! the same way. Each step is a module:
 //!
-//! | module | what it does |
+//! | module | content |
 //! |---|---|
-//! | [`input`] | bytes with a name; the policies that come with tamis |
-//! | [`kind`] | tells what an input is: a language of policies, a ruleset's text, a form of program |
-//! | [`options`] | what the caller may say of how to read it |
+//! | [`input`] | bytes with a name; embedded policies |
+//! | [`kind`] | detection of the kind: a policy language, a ruleset's text, a form of program |
+//! | [`options`] | options of reading an input |
 //! | [`assignment`] | options of languages by name, and errors for those that the language lacks |
-//! | [`check`] | options that no input uses are errors |
+//! | [`check`] | errors for options without effect |
 //! | [`load()`] | from the input to [`Loaded`], a [`Policy`] or a [`NamedProgram`] |
 //! | [`bindings`] | values for the run-time variables of a policy |
-//! | [`compiled`] | from the policy to a proved program, with what there is to say of it |
-//! | `matrix` | a policy and its options, for all combinations of which filters are made; behind the feature `toml` |
-//! | [`profile`] | how often calls are made, and whether that fits a policy |
-//! | [`side`] | several filters as one, to be compared |
+//! | [`compiled`] | from the policy to a proved program with warnings |
+//! | `matrix` | a policy with options, compiled for all their combinations; behind the feature `toml` |
+//! | [`profile`] | counts of calls, compared with a policy |
+//! | [`side`] | several filters as one side of a comparison |
 //! | [`path_text`] | paths as text, and back |
 //! | [`files`] | reads files and standard input: all the I/O of the crate, behind the feature `files` |
 //!
@@ -27,14 +27,14 @@
 //! let input = Input::new("profile.json", r#"{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
 //!     {"names": ["read", "raed"], "action": "SCMP_ACT_ALLOW"}]}"#);
 //! let policy = load(input, &LoadOptions::for_program(Arch::X86_64), &mut NoIncludes)?.into_policy("write a policy")?;
-//! let compiled = CompiledPolicy::of(policy, &Default::default())?;
+//! let compiled = CompiledPolicy::from_policy(policy, &Default::default())?;
 //! assert!(compiled.warnings().any(|warning| warning.to_string().contains("raed")));
 //! assert!(compiled.program().is_ok());
 //! # Ok::<(), tamis_session::Error>(())
 //! ```
 //!
-//! Nothing prints and nothing looks at the machine: warnings are data beside the result, errors are [`Error`], and the
-//! architecture of the machine is the caller's to say ([`LoadOptions::new`]).
+//! The crate neither prints nor inspects the machine: warnings are data in the result, errors are [`Error`], and the
+//! caller states the machine's architecture ([`LoadOptions::new`]).
 #![forbid(unsafe_code)]
 
 pub mod assignment;

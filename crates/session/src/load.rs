@@ -1,4 +1,4 @@
-//! From an input to a policy's meaning or a program.
+//! From an input to a ruleset or a program.
 
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::facts::compared_archs;
@@ -20,11 +20,11 @@ use crate::kind::{InputKind, mistaken};
 use crate::loaded::{Loaded, NamedProgram, Policy};
 use crate::options::LoadOptions;
 
-/// Understands an input: finds out its kind, parses it with what it includes, and binds variables. Warnings are in the
+/// Loads an input: detects its kind, parses it with its included files, and binds variables. Warnings are in the
 /// result.
 ///
 /// # Errors
-/// If the input has mistakes, a file that it includes can't be had, or variables want values.
+/// If the input has mistakes, an included file can't be read, or a variable lacks a value.
 pub fn load(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result<Loaded, Error> {
     let policy = match parse(input, options, loader)? {
         Loaded::Policy(policy) => *policy,
@@ -65,7 +65,7 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
     if kind == InputKind::Bpf {
         return raw(input, certainty, options).map(Loaded::Program);
     }
-    let read_as = ReadAs {
+    let interpretation = Interpretation {
         kind,
         certainty,
         arch: options.call_arch(),
@@ -83,7 +83,7 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
             check::native_only(&parse_options)?;
             loader.begin(&name);
             let read = (front_end.parse)(&mut sources, source, loader, &parse_options);
-            let policy = policy(name, read_as, read, sources, source, options)?;
+            let policy = policy(name, interpretation, read, sources, source, options)?;
             Ok(Loaded::Policy(Box::new(policy)))
         }
         InputKind::Rules => match text::parse(&sources, source) {
@@ -99,42 +99,42 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
                 states_arches: true,
                 selection: None,
             }))),
-            Err(diagnostics) => Err(misread(read_as, source, diagnostics, sources)),
+            Err(diagnostics) => Err(misread(interpretation, source, diagnostics, sources)),
         },
         InputKind::Text(form) => match assembled(form, source, &sources, options) {
             Ok(program) => Ok(Loaded::Program(NamedProgram { name, program })),
-            Err(diagnostics) => Err(misread(read_as, source, diagnostics, sources)),
+            Err(diagnostics) => Err(misread(interpretation, source, diagnostics, sources)),
         },
         InputKind::Bpf => unreachable!("raw programs are not text"),
     }
 }
 
-/// Keeps the ruleset and the warnings, or fails with everything.
+/// Separates the ruleset with its warnings from the errors.
 fn policy(
     name: String,
-    read_as: ReadAs,
+    interpretation: Interpretation,
     read: ParsedPolicy,
     sources: Sources,
     root: SourceId,
     options: &LoadOptions,
 ) -> Result<Policy, Error> {
     let mut warnings = read.parsed.diagnostics;
-    let kind = read_as.kind;
+    let kind = interpretation.kind;
     let Some(ruleset) = read.parsed.ruleset else {
-        return Err(misread(read_as, root, warnings, sources));
+        return Err(misread(interpretation, root, warnings, sources));
     };
     let is_note = |own: &Diagnostic| own.severity == Severity::Note;
     if !warnings.iter().all(is_note)
         && let Some(diagnostic) = mistaken(kind, root, &sources)
     {
-        // A reader that ignores what it doesn't understand would make a filter all the same.
+        // Ignored settings would still yield a filter, a wrong one.
         return Err(Error::diagnostic(diagnostic, sources));
     }
     let mut frequency: Option<Profile> = None;
     for source in read.frequencies {
         let reading = tamis_profile::read(&sources, source, options.call_arch());
         let Some(profile) = reading.profile else {
-            // It may be any file of the caller's: its lines are not shown.
+            // The file may be confidential, so its lines are not shown.
             let message = format!("{} is no table of calls and counts", sources.name(source));
             let diagnostic = Diagnostic::error(code::MINIJAIL_INCLUDE, message)
                 .help("remove the `@frequency` that names it");
@@ -184,7 +184,7 @@ fn raw(input: Input, certainty: Certainty, options: &LoadOptions) -> Result<Name
     }
 }
 
-/// The error for a program that is none in this order of bytes, but in the other.
+/// The error for a program that is valid only in the other byte order.
 fn of_other_machine(input: &Input, options: &LoadOptions) -> Option<Error> {
     let (other, machine) = match options.call_arch().endian() {
         Endian::Little => (Endian::Big, "big-endian"),
@@ -202,7 +202,7 @@ fn of_other_machine(input: &Input, options: &LoadOptions) -> Option<Error> {
     Some(Error::diagnostic(diagnostic, Sources::new()))
 }
 
-/// The architecture that a program compares the calls' with, if it is the only one.
+/// The architecture that a program compares with, if there is only one.
 fn only_arch(program: &Program) -> Option<Arch> {
     let mut tested = compared_archs(program).into_iter();
     let (Some(audit), None) = (tested.next(), tested.next()) else {
@@ -222,11 +222,11 @@ fn assembled(
     assembled.and_then(asm::Assembly::into_program)
 }
 
-/// What the generators for C and Rust say on their first line, whatever the policy.
+/// Parts of the first line of all generated C and Rust code.
 const GENERATED: &[&str] = &[", made by tamis ", "not this file."];
 
-/// The outputs of tamis that are no input: how they begin, behind the comment of `tamis bpf decompile`, what the rest of that
-/// line has, and what they are.
+/// Outputs of tamis that are not inputs: their beginning after the comment of `tamis bpf decompile`, further parts of that
+/// line, and the description.
 const OUTPUTS: [(&str, &[&str], &str); 6] = [
     (
         "// Code generated by tamis ",
@@ -248,7 +248,7 @@ const OUTPUTS: [(&str, &[&str], &str); 6] = [
     ("w0 ^= w0\nw7 ^= w7\nr6 = r1\n", &[], "extended BPF"),
 ];
 
-/// Refuses what tamis writes and doesn't read.
+/// Rejects outputs of tamis that are not inputs.
 fn refuse_output(input: &Input, named: Option<InputKind>) -> Result<(), Error> {
     let text = std::str::from_utf8(&input.bytes).unwrap_or_default();
     let schema = schema(text).filter(|_| !(forms::DOCUMENT.recognises)(text));
@@ -262,7 +262,7 @@ fn refuse_output(input: &Input, named: Option<InputKind>) -> Result<(), Error> {
     }
 }
 
-/// Which of the outputs a text is. What begins with a comment of C may be a policy, if the caller says so.
+/// The output that a text is. A text that begins with a comment of C may be a policy if the caller names its kind.
 fn output_of(text: &str, is_named: bool) -> Option<&'static str> {
     let behind_comment = text
         .strip_prefix("# Decompiled by tamis")
@@ -278,7 +278,7 @@ fn output_of(text: &str, is_named: bool) -> Option<&'static str> {
     OUTPUTS.iter().find(is_it).map(|(_, _, what)| *what)
 }
 
-/// The schema of a document of tamis.
+/// The `schema` of a JSON document of tamis.
 fn schema(text: &str) -> Option<&str> {
     let value = text.trim_start().strip_prefix('{')?.trim_start();
     let value = value.strip_prefix("\"schema\"")?.trim_start();
@@ -291,7 +291,7 @@ fn schema(text: &str) -> Option<&str> {
     (is_name && schema.starts_with("tamis.")).then_some(schema)
 }
 
-/// Refuses a matrix of options, which is no policy by itself.
+/// Rejects a matrix of options, which is no policy by itself.
 #[cfg(feature = "toml")]
 fn refuse_matrix(input: &Input) -> Result<(), Error> {
     let Ok(text) = std::str::from_utf8(&input.bytes) else {
@@ -311,42 +311,42 @@ fn refuse_matrix(input: &Input) -> Result<(), Error> {
     Err(Error::diagnostic(diagnostic, sources))
 }
 
-/// What a text is read as.
+/// The assumed kind of a text.
 #[derive(Clone, Copy)]
-struct ReadAs {
+struct Interpretation {
     kind: InputKind,
     certainty: Certainty,
-    /// The architecture of calls that name none.
+    /// The architecture of calls without one.
     arch: Arch,
 }
 
-/// Why an input is read as a kind.
+/// The reason for the assumed kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Certainty {
-    /// The caller says so.
+    /// The caller named it.
     Named,
-    /// Its name or its looks say so.
+    /// The name or the content determined it.
     Evident,
-    /// Nothing says what it is.
+    /// The default.
     Guessed,
 }
 
-/// What to say of a text with mistakes: if it looks like another kind, that and the first of them. The looks can be
-/// wrong, and then only the mistake helps. If it is nothing that tamis reads, that alone.
+/// The error for a text with mistakes. If the text resembles another kind, the error states it along with the first
+/// mistake, because the resemblance can be wrong. For unsupported kinds of files that is the only error.
 fn misread(
-    read_as: ReadAs,
+    interpretation: Interpretation,
     source: SourceId,
     diagnostics: Vec<Diagnostic>,
     sources: Sources,
 ) -> Error {
-    if read_as.certainty != Certainty::Named {
-        let is_guess = read_as.certainty == Certainty::Guessed;
-        let refusal = foreign::text_refusal(source, &sources, is_guess, read_as.arch);
+    if interpretation.certainty != Certainty::Named {
+        let is_guess = interpretation.certainty == Certainty::Guessed;
+        let refusal = foreign::text_refusal(source, &sources, is_guess, interpretation.arch);
         if let Some(refusal) = refusal {
             return refusal;
         }
     }
-    let mistaken = mistaken(read_as.kind, source, &sources);
+    let mistaken = mistaken(interpretation.kind, source, &sources);
     let diagnostics = match mistaken {
         None => diagnostics,
         Some(mistaken) => {
@@ -357,7 +357,7 @@ fn misread(
     Error::Diagnostics(diagnostics, sources)
 }
 
-/// What to say if a text was given where a raw program is expected.
+/// The error for a text in place of a raw program.
 fn text_for_program(input: &Input) -> Option<Error> {
     let text = std::str::from_utf8(&input.bytes).ok()?;
     InputKind::of_text(text).filter(|kind| *kind != InputKind::Bpf)?;

@@ -1,4 +1,4 @@
-//! What an input was loaded to: a policy with its meaning, or a program.
+//! Loaded inputs: a policy with its ruleset, or a program.
 
 use tamis_abi::{Arch, SeccompData};
 use tamis_bpf::{Program, cache};
@@ -14,7 +14,7 @@ use crate::bindings;
 use crate::error::{Cause, Error};
 use crate::kind::InputKind;
 
-/// An input, understood.
+/// A loaded input.
 #[derive(Clone, Debug)]
 pub enum Loaded {
     /// A policy.
@@ -23,54 +23,55 @@ pub enum Loaded {
     Program(NamedProgram),
 }
 
-/// A policy with its meaning.
+/// A policy with its ruleset.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// What to call it.
+    /// The name in messages.
     pub name: String,
-    /// What it was read from.
+    /// The kind of the input.
     pub kind: InputKind,
-    /// How often it says that calls are made.
+    /// The counts of calls that the policy refers to.
     pub frequency: Option<Profile>,
-    /// The meaning.
+    /// The rules.
     pub ruleset: Ruleset,
-    /// The run-time variables that it declares, with values or without.
+    /// The declared run-time variables, bound or not.
     pub declared: Vec<Variable>,
-    /// The texts that its rules came from.
+    /// The texts of the rules.
     pub sources: Sources,
-    /// What the front end said about it, short of errors.
+    /// The warnings of the front end.
     pub warnings: Vec<Diagnostic>,
-    /// What it wants of whoever installs its filter.
+    /// The requirements on the installer of the filter.
     pub installation: Installation,
-    /// Whether its architectures follow from its text, its language or the options; if not, it is for the machine's.
+    /// Whether the text, the language or the options state the architectures; otherwise the policy is for the native
+    /// one.
     pub states_arches: bool,
-    /// What its entries depend on beside the text; `None` if on nothing.
+    /// External conditions that select entries; `None` without any.
     pub selection: Option<Selection>,
 }
 
 /// A program with its name.
 #[derive(Clone, Debug)]
 pub struct NamedProgram {
-    /// What to call it.
+    /// The name in messages.
     pub name: String,
     /// The program.
     pub program: Program,
 }
 
 impl Policy {
-    /// The architectures that it has rules for.
+    /// The architectures with rules.
     pub fn arches(&self) -> Vec<Arch> {
         let sections = self.ruleset.sections().iter();
         sections.map(|section| section.arch).collect()
     }
 
-    /// What there is to say of it as a filter: its warnings, and what it wants of whoever installs the filter.
+    /// All warnings: those of the policy, and the requirements on the installer of the filter.
     pub fn all_warnings(&self) -> Vec<Diagnostic> {
         let warnings = self.warnings.iter().cloned();
         warnings.chain(self.installation.left_out()).collect()
     }
 
-    /// The options with the counts that the policy names, unless they have others.
+    /// Adds the counts of the policy, unless the options have others.
     pub fn with_frequency(&self, options: CompileOptions) -> CompileOptions {
         CompileOptions {
             profile: options.profile.or_else(|| self.frequency.clone()),
@@ -81,12 +82,12 @@ impl Policy {
     /// Compiles the policy.
     ///
     /// # Errors
-    /// If there is no program for what it means.
+    /// If no program implements the policy.
     pub fn compile(&self, options: &CompileOptions) -> Result<Compiled, Error> {
         tamis_compiler::compile(&self.ruleset, options).map_err(|error| self.compile_error(&error))
     }
 
-    /// The program that the policy was compiled to.
+    /// The compiled program.
     ///
     /// # Errors
     /// If the policy has a variable without a value.
@@ -100,7 +101,7 @@ impl Policy {
         })
     }
 
-    /// Why there is no program for the policy.
+    /// The error of a failed compilation.
     pub fn compile_error(&self, error: &CompileError) -> Error {
         match error.diagnostic() {
             Some(diagnostic) => Error::diagnostic(diagnostic, self.sources.clone()),
@@ -118,8 +119,7 @@ impl Policy {
 }
 
 impl NamedProgram {
-    /// Whether the kernel can answer a call without running the program: since 5.11, and not for x32,
-    /// which its bitmaps don't cover.
+    /// Whether the kernel's bitmap can decide a call without running the program: since 5.11, and not for x32 calls.
     pub fn is_cacheable(&self, call: &SeccompData) -> bool {
         let has_bitmap = Arch::of_call(call.arch, call.nr) != Some(Arch::X32);
         has_bitmap && cache::is_cacheable(&self.program, call.arch, call.nr)
@@ -127,17 +127,17 @@ impl NamedProgram {
 }
 
 impl Loaded {
-    /// What a policy was read from; `None` for programs.
+    /// The kind of a policy; `None` for programs.
     pub fn policy_kind(&self) -> Option<InputKind> {
         self.policy().map(|policy| policy.kind)
     }
 
-    /// What it was read from; all programs are raw programs.
+    /// The kind; all programs count as raw programs.
     pub fn kind(&self) -> InputKind {
         self.policy_kind().unwrap_or(InputKind::Bpf)
     }
 
-    /// The function that it stands for.
+    /// The function that the prover compares.
     pub fn subject(&self) -> Subject<'_> {
         match self {
             Loaded::Policy(policy) => Subject::Ruleset(&policy.ruleset),
@@ -153,10 +153,10 @@ impl Loaded {
         }
     }
 
-    /// The policy, for callers that need one; `hint` says what to do with a program.
+    /// The policy, for callers that need one; `hint` is the correction for a program.
     ///
     /// # Errors
-    /// If it is a program.
+    /// If the input is a program.
     pub fn into_policy(self, hint: &str) -> Result<Policy, Error> {
         match self {
             Loaded::Policy(policy) => Ok(*policy),
@@ -167,10 +167,10 @@ impl Loaded {
         }
     }
 
-    /// The program, for callers that take no policies; `hint` says what to do with a policy.
+    /// The program, for callers that accept no policies; `hint` is the correction for a policy.
     ///
     /// # Errors
-    /// If it is a policy.
+    /// If the input is a policy.
     pub fn into_named_program(self, hint: &str) -> Result<NamedProgram, Error> {
         match self {
             Loaded::Program(raw) => Ok(raw),
@@ -181,10 +181,10 @@ impl Loaded {
         }
     }
 
-    /// The program: as read, or what the policy compiles to.
+    /// The program itself, or the compiled policy.
     ///
     /// # Errors
-    /// If there is no program for what the policy means, or it has a variable without a value.
+    /// If no program implements the policy, or it has a variable without a value.
     pub fn into_program(self, options: &CompileOptions) -> Result<NamedProgram, Error> {
         match self {
             Loaded::Program(raw) => Ok(raw),

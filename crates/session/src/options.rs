@@ -1,4 +1,4 @@
-//! What a caller may say of how to read an input.
+//! Options of reading an input.
 
 use tamis_abi::Arch;
 use tamis_policy::front_end;
@@ -7,27 +7,27 @@ use crate::assignment::Assignments;
 use crate::bindings::Bindings;
 use crate::kind::InputKind;
 
-/// How to read an input. Typed options of languages, which are members of [`policy`](Self::policy), are ignored for
-/// other languages; those that are given by name are not.
+/// Options of reading an input. Typed options of languages, the members of [`policy`](Self::policy), are ignored for
+/// other languages; named options are not.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// The kind of the input; `None` if it is to be detected.
+    /// The kind of the input; `None` detects it.
     pub kind: Option<InputKind>,
-    /// What front ends are told: architectures, the kernel, strictness, and the options of single languages.
+    /// Options of front ends: architectures, the kernel, strictness, and the options of single languages.
     pub policy: front_end::ParseOptions,
-    /// Options of languages by name, which replace those of the same meaning in `policy`.
+    /// Options of languages by name; they override the typed ones.
     pub named: Assignments,
     /// Values for run-time variables.
     pub bindings: Bindings,
-    /// Whether a policy may have variables without values: for whoever compares it, or binds it later.
+    /// Whether variables may stay unbound, for comparison or later binding.
     pub keeps_variables: bool,
-    /// Whether filters are for this machine's kernel, so that one of the other byte order is of no use.
+    /// Whether filters are for this machine's kernel, so that the other byte order is an error.
     pub is_for_this_machine: bool,
 }
 
 impl LoadOptions {
-    /// The defaults on a machine of this architecture: a policy that names no architectures is for this one alone, not
-    /// for others whose programs the machine runs. What a policy doesn't name it doesn't allow.
+    /// The defaults on a machine of this architecture. A policy without architectures is for this one only, not for
+    /// others that the machine also executes; calls of those are not allowed.
     ///
     /// ```
     /// use tamis_abi::Arch;
@@ -51,8 +51,8 @@ impl LoadOptions {
         }
     }
 
-    /// The defaults for a program of this architecture that brings its filter along and binds the variables itself: a
-    /// policy that names no architectures is for this one alone.
+    /// The defaults for a program that contains its filter and binds the variables itself. A policy without
+    /// architectures is for this one only.
     pub fn for_program(arch: Arch) -> LoadOptions {
         LoadOptions {
             policy: front_end::ParseOptions {
@@ -65,8 +65,8 @@ impl LoadOptions {
         }
     }
 
-    /// The architecture of calls and tables that name none, and of programs: the first that was asked for, else the
-    /// native one.
+    /// The architecture of programs, and of calls and tables without one: the first requested, otherwise the native
+    /// one.
     pub fn call_arch(&self) -> Arch {
         self.policy.native()
     }

@@ -1,4 +1,4 @@
-//! Filters of sockets as input: a type of their own, so that no command for seccomp filters takes one.
+//! Socket filters as input: a separate type, so that no command for seccomp filters accepts one.
 
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::packet::{self, Program};
@@ -8,11 +8,11 @@ use tamis_diag::{Diagnostic, Sources, code};
 use crate::error::Error;
 use crate::input::Input;
 
-/// Reads a socket's filter: assembler text, an array in C (`tcpdump -dd`), decimal numbers (`tcpdump -ddd`), or a raw
-/// `struct sock_filter[]` of a little-endian machine.
+/// Reads a socket filter: assembler text, an array in C (`tcpdump -dd`), decimal numbers (`tcpdump -ddd`), or a
+/// little-endian raw `struct sock_filter[]`.
 ///
 /// # Errors
-/// The mistakes in the text, and what the kernel would reject.
+/// Mistakes in the text, and programs that the kernel would reject.
 pub fn load_packet_program(input: &Input) -> Result<Program, Error> {
     let text = match std::str::from_utf8(&input.bytes) {
         Ok(text) if !text.contains('\0') => text,
@@ -24,7 +24,7 @@ pub fn load_packet_program(input: &Input) -> Result<Program, Error> {
     let mut sources = Sources::new();
     let source = input.clone().add_to(&mut sources)?;
     let text = &sources.get(source).text;
-    // No form but the assembler has names that depend on what the filter is for.
+    // Only the assembler's names depend on the purpose of the filter.
     let assembled = if form == forms::ASM {
         asm::assemble_packet(text, source)
     } else {

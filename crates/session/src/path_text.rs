@@ -1,16 +1,16 @@
-//! Paths as text, and back: a path is bytes, and messages, documents and names of inputs are text.
+//! Paths as text, and back: a path consists of bytes; messages, documents and names of inputs are text.
 //!
-//! A byte that belongs to no character of UTF-8 is `\xHH`, and so are those of control characters, which would break the
-//! line that a path is shown on. So that every text stands for one path, a path that has such four characters itself has
-//! `\x5c` for their backslash. All other paths are themselves.
+//! Bytes outside UTF-8 characters, and those of control characters, are written as `\xHH`: control characters would
+//! break the line. To keep the mapping injective, a literal `\xHH` in a path is written with `\x5c` for its backslash.
+//! All other paths are unchanged.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// What has a text that stands for it.
+/// Conversion of paths to text.
 pub trait PathText {
-    /// The text, of which [`path_of`] makes the path again.
+    /// The text; [`path_of`] converts it back.
     fn text(&self) -> String;
 }
 
@@ -47,14 +47,14 @@ impl PathText for Path {
     }
 }
 
-/// Adds the codes of bytes.
+/// Appends the codes of bytes.
 fn push_codes(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
         text.push_str(&format!(r"\x{byte:02x}"));
     }
 }
 
-/// The path for which a text stands.
+/// The path that a text represents.
 pub fn path_of(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -76,7 +76,7 @@ pub fn path_of(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// The byte of the code `\xHH` with which a text begins.
+/// The byte of the code `\xHH` at the start of a text.
 fn byte_of(text: &str) -> Option<u8> {
     let digits = text.strip_prefix(r"\x")?.get(..2)?;
     let are_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn every_path_comes_back_from_its_text_and_no_two_have_the_same() {
-        // All sequences of up to five of these pieces, in which codes and broken characters arise.
+        // All sequences of up to five of these pieces, from which codes and invalid characters arise.
         let pieces: [&[u8]; 8] = [b"\\", b"x", b"5c", b"f", b"\n", b"\xff", b"\xc3", b"\xbc"];
         let mut paths = vec![Vec::new()];
         let mut first = 0;

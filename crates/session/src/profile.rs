@@ -12,24 +12,24 @@ use crate::error::Error;
 use crate::foreign;
 use crate::input::Input;
 
-/// How many calls a warning names.
+/// The most calls in a warning.
 const MAX_NAMED: usize = 3;
 
-/// A profile that was read, with what there is to say of it.
+/// A profile with its warnings.
 #[derive(Clone, Debug)]
 pub struct LoadedProfile {
-    /// How often calls are made.
+    /// The counts of calls.
     pub profile: Profile,
-    /// What there is to say, short of errors.
+    /// The warnings.
     pub warnings: Vec<Diagnostic>,
     /// The text of the profile.
     pub sources: Sources,
 }
 
-/// Reads a profile; a table without architectures is about `arch`.
+/// Reads a profile; a table without architectures is for `arch`.
 ///
 /// # Errors
-/// If the input is no profile, or has mistakes.
+/// If the input isn't a profile, or has mistakes.
 pub fn load(input: Input, arch: Arch) -> Result<LoadedProfile, Error> {
     if std::str::from_utf8(&input.bytes).is_err() {
         return Err(foreign::profile_refusal(&input));
@@ -38,7 +38,7 @@ pub fn load(input: Input, arch: Arch) -> Result<LoadedProfile, Error> {
     let mut sources = Sources::new();
     let source = input.add_to(&mut sources)?;
     let reading = tamis_profile::read(&sources, source, arch);
-    // Files of frequencies and of minijail's policies may be the same but for their names.
+    // A frequency file and a minijail policy may have the same content; the name decides.
     let is_policy = match (&reading.profile, reading.format) {
         (Some(_), Some(Format::Frequency)) => name.ends_with(".policy"),
         (Some(_), _) | (None, Some(Format::Names)) => false,
@@ -65,7 +65,7 @@ pub fn load(input: Input, arch: Arch) -> Result<LoadedProfile, Error> {
     }
 }
 
-/// The kind of policy or program that an input evidently is: its content looks like one, and no profile of tamis does.
+/// The kind of a policy or program that the content evidently is, unless it is a profile of tamis.
 fn policy_of(input: &Input) -> Option<&'static str> {
     let text = std::str::from_utf8(&input.bytes).ok()?;
     let is_profile = text.contains("\"tamis-profile/");
@@ -73,7 +73,7 @@ fn policy_of(input: &Input) -> Option<&'static str> {
     kind.recognises(text).then(|| kind.title())
 }
 
-/// What to call a number: its name, else `nr 500`.
+/// The name of a call, or `nr 500` without one.
 pub fn call_name(arch: Arch, nr: Nr) -> String {
     match syscall::name(arch, nr) {
         Some(name) => name.to_owned(),
@@ -81,7 +81,7 @@ pub fn call_name(arch: Arch, nr: Nr) -> String {
     }
 }
 
-/// What doesn't fit, if anything: calls that are counted and never allowed.
+/// The warning about counted calls that the policy never allows.
 pub fn mismatch(profile: &Profile, sections: &[Section]) -> Option<Diagnostic> {
     let mut denied = Vec::new();
     let (mut allows_any, mut total) = (false, 0_u128);
@@ -130,7 +130,7 @@ pub fn mismatch(profile: &Profile, sections: &[Section]) -> Option<Diagnostic> {
     )
 }
 
-/// Whether some call with this number is let through, perhaps with the help of a tracer.
+/// Whether the section allows some call with this number, possibly through a tracer.
 fn may_allow(section: &Section, nr: Nr) -> bool {
     let lets_through = |kind: ActionKind| {
         let passing = [

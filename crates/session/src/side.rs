@@ -1,7 +1,7 @@
 //! One side of a comparison: a policy, a program, or several filters as a stack.
 //!
-//! A policy stands for what it means, not for what tamis compiles it to. [`SideOptions`] say how to read one side
-//! where that differs from the other.
+//! A policy is compared by its rules, not by its compiled program. [`SideOptions`] are the options of one side that
+//! differ from the other.
 
 use std::path::PathBuf;
 
@@ -16,18 +16,18 @@ use crate::kind::InputKind;
 use crate::loaded::{Loaded, NamedProgram};
 use crate::options::LoadOptions;
 
-/// What is compared.
+/// One side of a comparison.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// As the user named it.
+    /// The name that the user gave.
     pub name: String,
-    /// One filter, or those of a stack, the oldest first.
+    /// One filter, or the stack with the oldest first.
     filters: Vec<Loaded>,
     is_stack: bool,
 }
 
 impl Side {
-    /// A single filter, or those of a stack, the oldest first.
+    /// A single filter, or a stack with the oldest first.
     pub fn new(name: impl Into<String>, filters: Vec<Loaded>, is_stack: bool) -> Side {
         Side {
             name: name.into(),
@@ -36,7 +36,7 @@ impl Side {
         }
     }
 
-    /// Programs as the filters of a task, the oldest first, or the one filter that there is.
+    /// A single program, or the filters of a task with the oldest first.
     pub fn of_programs(name: String, programs: Vec<Program>) -> Side {
         let is_stack = programs.len() != 1;
         let loaded = |program| {
@@ -52,22 +52,22 @@ impl Side {
         }
     }
 
-    /// The filters that it stands for.
+    /// The filters.
     pub fn filters(&self) -> &[Loaded] {
         &self.filters
     }
 
-    /// The same, to be changed.
+    /// The filters, mutable.
     pub fn filters_mut(&mut self) -> impl Iterator<Item = &mut Loaded> {
         self.filters.iter_mut()
     }
 
-    /// The same, to be used up.
+    /// The filters, owned.
     pub fn into_filters(self) -> Vec<Loaded> {
         self.filters
     }
 
-    /// Hands it to the prover.
+    /// Calls a function with the side as a subject of the prover.
     pub fn with_subject<R>(&self, then: impl FnOnce(&Subject<'_>) -> R) -> R {
         let subjects: Vec<Subject<'_>> = self.filters.iter().map(Loaded::subject).collect();
         match subjects.as_slice() {
@@ -76,7 +76,7 @@ impl Side {
         }
     }
 
-    /// Whether both are policies of the same texts, which are the same by whatever options they are read.
+    /// Whether both sides are policies with the same texts; then they are equal under any options.
     pub fn has_texts_of(&self, other: &Side) -> bool {
         let texts = |side: &Side| -> Option<Vec<String>> {
             let mut texts = Vec::new();
@@ -97,17 +97,17 @@ impl Side {
         texts(self).is_some_and(|own| texts(other) == Some(own))
     }
 
-    /// Whether both are written alike: the same instructions, or the same rules up to their places.
+    /// Whether both sides are syntactically equal: the same instructions, or the same rules apart from their places.
     pub fn is_identical(&self, other: &Side) -> bool {
         self.with_subject(|own| other.with_subject(|other| own.is_identical(other)))
     }
 
-    /// What it returns for one input, by the evaluator and the interpreter.
+    /// The value returned for one input, by the evaluator and the interpreter.
     pub fn answer(&self, input: &Input) -> u32 {
         self.with_subject(|subject| subject.answer(input))
     }
 
-    /// The architectures that it names.
+    /// The architectures of the filters.
     pub fn arches(&self) -> Vec<Arch> {
         let is_named = |arch: &Arch| {
             self.filters.iter().any(|filter| match filter {
@@ -125,21 +125,21 @@ impl Side {
     }
 }
 
-/// How to read one side, where that differs from the other.
+/// The options of one side that differ from the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SideOptions {
-    /// The kind of its inputs: `from`.
+    /// The kind of the inputs: `from`.
     pub kind: Option<InputKind>,
-    /// Further folders of included files: `include-dir`.
+    /// Additional folders of included files: `include-dir`.
     pub include_dirs: Vec<PathBuf>,
-    /// The oldest kernel that runs it: `kernel`.
+    /// The oldest supported kernel: `kernel`.
     pub kernel: Option<KernelVersion>,
-    /// Options of its language.
+    /// Options of the language.
     pub named: Vec<Assignment>,
 }
 
 impl SideOptions {
-    /// Reads `NAME=VALUE`, one option each.
+    /// Parses `NAME=VALUE`, one option each.
     ///
     /// ```
     /// use tamis_session::{Assignment, SideOptions};
@@ -150,8 +150,8 @@ impl SideOptions {
     /// ```
     ///
     /// # Errors
-    /// If there is no such kind or version, or no language has an option of the name. Whether the language of the side
-    /// has it turns out when the side is read.
+    /// If there is no such kind or version, or no language has an option with the name. An option that the side's
+    /// language lacks is reported when the side is read.
     pub fn parse(texts: &[impl AsRef<str>]) -> Result<SideOptions, Error> {
         let mut options = SideOptions::default();
         for text in texts {
@@ -175,7 +175,7 @@ impl SideOptions {
         Ok(options)
     }
 
-    /// How to read the side; `common` is for both.
+    /// The options of the side; `common` are those of both.
     #[must_use]
     pub fn over(&self, common: &LoadOptions) -> LoadOptions {
         let mut options = common.clone();
@@ -185,10 +185,10 @@ impl SideOptions {
         options
     }
 
-    /// Refuses options without effect on the side.
+    /// Rejects options without effect on the side.
     ///
     /// # Errors
-    /// If its language lacks an option, or does not depend on the kernel's version.
+    /// If the language lacks an option, or doesn't depend on the kernel's version.
     pub fn check(&self, side: &Side) -> Result<(), Error> {
         let kinds = side.filters().iter().map(Loaded::kind);
         let named = Assignments {
@@ -209,7 +209,7 @@ impl SideOptions {
     }
 }
 
-/// A value of an option that every side has.
+/// An example value of an option that every side has.
 fn example(name: &str) -> &'static str {
     match name {
         "from" => "oci",

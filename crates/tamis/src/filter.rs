@@ -115,7 +115,7 @@ impl Policy {
     /// # Errors
     /// As [`compile`](Self::compile).
     pub fn compile_for(self, options: &CompileOptions) -> Result<CompiledPolicy, Error> {
-        Ok(CompiledPolicy::of(self.0, options)?)
+        Ok(CompiledPolicy::from_policy(self.0, options)?)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Options by name reach the front end, and those that don't fit are refused with what there is instead.
+//! Named options reach the front end; unfit ones are rejected with the available ones.
 
 use tamis_abi::Arch;
 use tamis_policy::loader::{self, NoIncludes};
@@ -33,7 +33,7 @@ fn a_name_sets_what_the_type_sets() {
     assert_ne!(read(&named), by_default);
 }
 
-/// What one capability more allows.
+/// The capability decides whether the profile allows a call.
 #[test]
 fn a_list_by_name_replaces_one_by_type() {
     const PROFILE: &str = r#"{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [

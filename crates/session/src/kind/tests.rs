@@ -1,4 +1,4 @@
-//! Every kind is detected, and named where it is given as another.
+//! Every kind is detected, and reported where it is given as another.
 
 use tamis_abi::{Arch, Endian};
 use tamis_diag::code;
@@ -40,7 +40,7 @@ fn kinds_are_told_by_content_where_the_name_is_silent() {
     assert_eq!(kind("x", "\u{6}\0\0\0\0\0\0\0"), "bpf");
 }
 
-/// A text in every kind.
+/// A text of every kind.
 const SAMPLES: [(&str, &str); 16] = [
     ("tamis", "default errno(EPERM)\nallow read\n"),
     ("systemd", "[Service]\nSystemCallFilter=read\n"),
@@ -73,7 +73,7 @@ const SAMPLES: [(&str, &str); 16] = [
     ("bpf", "\u{6}\0\0\0\0\0\0\0"),
 ];
 
-/// What an input that is given as something is said to be; `None` if it is taken.
+/// The reported kind of an input that is given as another one; `None` if it is accepted.
 fn mistaken(given_as: InputKind, name: &str, bytes: &[u8]) -> Option<String> {
     refused(Some(given_as), name, bytes).map(|first| {
         let is_named = [code::WRONG_KIND, code::NOT_UTF8].contains(&first.code);
@@ -81,7 +81,7 @@ fn mistaken(given_as: InputKind, name: &str, bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// The first error for an input on x86-64; `None` if it is taken.
+/// The first error for an input on x86-64; `None` if it is accepted.
 fn refused(kind: Option<InputKind>, name: &str, bytes: &[u8]) -> Option<Diagnostic> {
     let options = LoadOptions {
         kind,
@@ -115,7 +115,7 @@ fn a_file_of_another_world_is_told_by_its_beginning() {
     }
 }
 
-/// A filter that begins with these instructions, in the order of bytes of a big-endian machine.
+/// A filter that begins with these instructions, for a big-endian machine.
 fn big_endian(text: &str) -> Vec<u8> {
     let text = format!("{text}\ndenied: ret #0x50001\nallow: ret #0x7fff0000");
     let mut sources = Sources::new();
@@ -135,7 +135,7 @@ fn a_filter_of_the_other_order_of_bytes_is_told_with_its_architecture() {
             by_arch,
         ),
         ("ld [0]", by_none),
-        // The number of ppc is 20, which is also an offset and the number of a call.
+        // 20 is the number of ppc, and also an offset and the number of a call.
         ("ld [20]\njeq #1, denied, allow", by_none),
         ("ld [0]\njeq #20, denied, allow", by_none),
         ("ld [4]\nld [0]\njeq #0x80000015, denied, allow", by_none),
@@ -174,13 +174,13 @@ fn no_architecture_is_proposed_for_a_filter_that_cannot_run_here() {
     }
 }
 
-/// Everything that is wrong with how an input of a kind is taken for the others.
+/// The inputs whose kind is reported wrongly when they are given as other kinds.
 fn confusions(kind: &str, name: &str, bytes: &[u8]) -> Vec<String> {
     let mut wrong = Vec::new();
     for other in InputKind::all() {
         let answer = mistaken(other, name, bytes);
         let is_right = match &answer {
-            // It may want for other files, or for an option.
+            // The input may need other files or an option.
             _ if other.name() == kind => {
                 !answer.as_ref().is_some_and(|text| text.starts_with("true"))
             }

@@ -1,7 +1,7 @@
-//! Diagnostics of many policies, each once.
+//! Merged diagnostics of many policies.
 //!
-//! The policies of a family have most of their text in common, and a diagnostic about it would be reported for every
-//! combination. Here it is reported once, with the combinations that it is about.
+//! The policies of a family share most of their text, so a diagnostic about it would be repeated for every combination.
+//! Here it is reported once, with its combinations.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,13 +10,13 @@ use tamis_diag::{Diagnostic, Label, SourceId, Sources, Span, code};
 
 use crate::error::Error;
 
-/// How many combinations a note names.
+/// The most combinations in a note.
 const MAX_NAMED: usize = 2;
 
-/// How many errors are shown.
+/// The most errors that are shown.
 const MAX_ERRORS: usize = 20;
 
-/// Diagnostics about several policies.
+/// Diagnostics of several policies.
 #[derive(Default)]
 pub(super) struct MergedDiagnostics {
     diagnostics: Vec<(Diagnostic, Vec<String>)>,
@@ -26,11 +26,11 @@ pub(super) struct MergedDiagnostics {
 }
 
 impl MergedDiagnostics {
-    /// Adds the diagnostics about the policy of a combination.
+    /// Adds the diagnostics of a combination's policy.
     pub(super) fn add(&mut self, title: &str, diagnostics: &[Diagnostic], sources: &Sources) {
         for diagnostic in diagnostics {
             let one = std::slice::from_ref(diagnostic);
-            // The text of a generated policy is named by its combination.
+            // The name of a generated policy contains its combination.
             let text = render(one, sources, false).replace(&format!("[{title}]"), "");
             let index = *self.known.entry(text).or_insert_with(|| {
                 let moved = moved(diagnostic, sources, &mut self.sources);
@@ -41,7 +41,7 @@ impl MergedDiagnostics {
         }
     }
 
-    /// The diagnostics, each with those of all the combinations that it is about, unless it is about all.
+    /// The diagnostics, each with its combinations unless it concerns all.
     pub(super) fn diagnostics(&self, all: &[String]) -> Vec<Diagnostic> {
         let all = self.diagnostics.iter().map(|(diagnostic, titles)| {
             let diagnostic = diagnostic.clone();
@@ -65,7 +65,7 @@ impl MergedDiagnostics {
         all.collect()
     }
 
-    /// Drops the warnings that a rule of an option takes calls from later rules, if not all combinations have them.
+    /// Drops warnings about rules that are hidden by an option's rule in some combinations only.
     pub(super) fn drop_hidden_rules(&mut self, combinations: usize) {
         let is_unexpected = |(diagnostic, titles): &(Diagnostic, Vec<String>)| {
             diagnostic.code != code::NEVER_MATCHES || titles.len() == combinations
@@ -74,7 +74,7 @@ impl MergedDiagnostics {
         self.known.clear();
     }
 
-    /// The errors of policies that have some.
+    /// The errors, if there are any.
     pub(super) fn error(&self, all: &[String]) -> Option<Error> {
         let mut errors = self.diagnostics(all);
         errors.retain(Diagnostic::is_error);
@@ -82,13 +82,13 @@ impl MergedDiagnostics {
         (!errors.is_empty()).then(|| Error::Diagnostics(errors, self.sources.clone()))
     }
 
-    /// The texts that it is about.
+    /// The texts that the diagnostics point into.
     pub(super) fn sources(&self) -> &Sources {
         &self.sources
     }
 }
 
-/// What some combinations have in common and no other has, if anything: `network=machine|raw`.
+/// The option values that exactly these combinations have: `network=machine|raw`.
 fn common(some: &[String], all: &[String]) -> Option<String> {
     let options = some.first()?.split(' ').count();
     let value = |title: &'_ str, axis: usize| title.split(' ').nth(axis).unwrap_or("").to_owned();
@@ -112,7 +112,7 @@ fn common(some: &[String], all: &[String]) -> Option<String> {
     (is_like.len() == some.len()).then(|| parts.join(" "))
 }
 
-/// A diagnostic with its places in other sources, to which the texts are added.
+/// Moves a diagnostic and its texts to other sources.
 fn moved(diagnostic: &Diagnostic, from: &Sources, to: &mut Sources) -> Diagnostic {
     let mut source = |id: SourceId| {
         let old = from.get(id);

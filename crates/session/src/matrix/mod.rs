@@ -1,9 +1,8 @@
 //! Matrices of options: from the text to the policies of all combinations, and from these to proved filters.
 //!
-//! [`LoadedMatrix`] is a matrix with its text. [`Plan`] reads the policies of the chosen combinations, each with what
-//! the combination sets, and compiles those that differ. Reading files and the use of several processors are the
-//! caller's, by [`Environment`]. Nothing prints: warnings are data of the plan, merged where combinations share
-//! them.
+//! [`LoadedMatrix`] is a matrix with its text. [`Plan`] reads the policies of the selected combinations, each with its
+//! settings, and compiles the distinct ones. The caller provides files and parallelism through [`Environment`]. Nothing
+//! prints: warnings are data of the plan, merged where combinations share them.
 
 mod merged_diagnostics;
 mod plan;
@@ -25,13 +24,13 @@ use crate::options::LoadOptions;
 /// A matrix with its text.
 #[derive(Clone, Debug)]
 pub struct LoadedMatrix {
-    /// What to call it: the name of its input, whose folder is that of the files that it names.
+    /// The name of the input; its folder is the base of the files in the matrix.
     pub name: String,
-    /// Its content.
+    /// The parsed matrix.
     pub matrix: Matrix,
-    /// Its text.
+    /// The text.
     pub sources: Sources,
-    /// Warnings about its text.
+    /// Warnings about the text.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -44,28 +43,28 @@ pub struct Warnings {
     pub sources: Sources,
 }
 
-/// Files and processors, which the caller provides.
+/// Access to files and processors, provided by the caller.
 pub trait Environment: Sync {
-    /// Reads an input: a path, or the name of an embedded policy.
+    /// Reads a path or an embedded policy.
     ///
     /// # Errors
-    /// If it can't be read.
+    /// If the input can't be read.
     fn read(&self, path: &str) -> Result<Input, Error>;
 
-    /// A loader of included files, which looks in these folders for files that are not where a policy says.
+    /// A loader of included files with these additional folders.
     fn loader(&self, folders: &[PathBuf]) -> Box<dyn Loader>;
 
-    /// Does the work for each item; results are in the order of the items. By default one after the other.
+    /// Processes all items and returns the results in the same order. The default is sequential.
     fn for_each<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
         items.iter().map(work).collect()
     }
 }
 
 impl LoadedMatrix {
-    /// Reads a matrix; `is_strict` makes errors of warnings.
+    /// Reads a matrix; `is_strict` turns warnings into errors.
     ///
     /// # Errors
-    /// If the text is no matrix, or has mistakes.
+    /// If the text isn't a matrix, or has mistakes.
     pub fn read(input: Input, is_strict: bool) -> Result<LoadedMatrix, Error> {
         let name = input.name.clone();
         let mut sources = Sources::new();
@@ -85,7 +84,7 @@ impl LoadedMatrix {
         }
     }
 
-    /// How to read the policies: the architectures are those of the matrix, unless others were asked for.
+    /// The options of reading the policies: the architectures of the matrix, unless the caller requests others.
     #[must_use]
     pub fn load_options(&self, common: &LoadOptions) -> LoadOptions {
         let mut options = common.clone();
@@ -96,8 +95,8 @@ impl LoadedMatrix {
         options
     }
 
-    /// The combinations that are not excluded and have the given values, `OPTION=VALUE`. Several values of one option
-    /// are alternatives; without any, all values are meant.
+    /// Selects combinations that are not excluded and have the given values, `OPTION=VALUE`. Several values of one
+    /// option are alternatives; an option without values is unrestricted.
     ///
     /// # Errors
     /// If there is no such option or value, or no combination is left.
@@ -125,7 +124,7 @@ impl LoadedMatrix {
         }
     }
 
-    /// The option and the value that a text names.
+    /// Resolves `OPTION=VALUE` to indices.
     fn find(&self, text: &str) -> Result<(usize, usize), Error> {
         let (option, value) = text.split_once('=').ok_or_else(|| {
             Error::usage(
@@ -145,10 +144,10 @@ impl LoadedMatrix {
         Ok((axis, found))
     }
 
-    /// The text of the policy of the only chosen combination.
+    /// The text of the policy of a single selected combination.
     ///
     /// # Errors
-    /// If several were chosen, or no option changes the text.
+    /// If several are selected, or no option changes the text.
     pub fn policy_text(&self, chosen: &[Combination]) -> Result<String, Error> {
         let [values] = chosen else {
             return Err(Error::usage(
@@ -169,7 +168,7 @@ impl LoadedMatrix {
             })
     }
 
-    /// A mistake in the matrix.
+    /// An error in the matrix.
     pub(crate) fn error(&self, diagnostic: Diagnostic) -> Error {
         Error::diagnostic(diagnostic, self.sources.clone())
     }
@@ -183,7 +182,7 @@ fn unknown(what: &str, name: &str, whose: &str, known: &[&str]) -> Error {
     Error::usage(format!("there is no {what} `{name}`{whose}"), help)
 }
 
-/// The error for a text that is no matrix and looks like something else.
+/// The error for a text that resembles another kind than a matrix.
 fn mistaken(source: SourceId, sources: &Sources) -> Option<Diagnostic> {
     let text = &sources.get(source).text;
     let kind = InputKind::of_text(text).filter(|_| !matrix::recognises(text))?;

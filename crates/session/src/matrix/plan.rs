@@ -13,7 +13,7 @@ use tamis_profile::Profile;
 use super::merged_diagnostics::MergedDiagnostics;
 use super::{Environment, LoadedMatrix, Warnings};
 use crate::assignment::Assignment;
-use crate::check::{self, Makes};
+use crate::check::{self, OutputKind};
 use crate::error::Error;
 use crate::input::Input;
 use crate::kind::InputKind;
@@ -25,30 +25,30 @@ use crate::profile;
 /// A combination with its policy.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// The values of its options.
+    /// The values of the options.
     pub values: Combination,
-    /// Its name: `network=host debug=true`.
+    /// The name: `network=host debug=true`.
     pub title: String,
     /// The policy.
     pub policy: Policy,
-    /// The oldest kernel that runs it.
+    /// The oldest supported kernel.
     kernel: Option<KernelVersion>,
-    /// Which of the [`Plan::profiles`] counts.
+    /// The index of its profile in [`Plan::profiles`].
     profile: Option<usize>,
 }
 
-/// The policies of chosen combinations.
+/// The policies of the selected combinations.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The combinations, in the order of the matrix; at least one.
     pub members: Vec<Member>,
     /// Warnings about profiles and policies.
     pub warnings: Vec<Warnings>,
-    /// The profiles that combinations name, each list once.
+    /// The profiles of combinations, each list once.
     profiles: Vec<(Vec<String>, Profile)>,
 }
 
-/// How to compile a plan: what the caller sets counts more than what the matrix says for all combinations.
+/// Options of compiling a plan; the caller's settings override those that the matrix has for all combinations.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
     /// The options, without those of the matrix.
@@ -64,11 +64,11 @@ pub struct Target {
 /// The filters of a plan.
 #[derive(Clone, Debug)]
 pub struct CompiledPlan {
-    /// For each member the number of its filter.
+    /// The index of each member's filter.
     pub numbers: Vec<usize>,
-    /// The filters of members that mean the same and are compiled alike, once each.
+    /// The filters, one for each group of members with equal rules and settings.
     pub filters: Vec<Compiled>,
-    /// The warning that the profile seems to be of another program.
+    /// The warning that the profile seems to belong to another program.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -85,14 +85,14 @@ struct Reading {
 type Known = HashMap<String, (InputKind, Input)>;
 
 impl Plan {
-    /// Reads the policies of these combinations, of which there is at least one.
+    /// Reads the policies of at least one combination.
     ///
-    /// `common` is how to read each; the architectures of the matrix are used if there are no others. Included files
-    /// are also looked for in `include_dirs` and in those of the matrix.
+    /// `common` are the options of reading each. The architectures of the matrix are the default. `include_dirs` and
+    /// the folders of the matrix are searched for included files.
     ///
     /// # Errors
-    /// If a file can't be read or has mistakes, a setting is not for the language of its policy, or the filters are
-    /// for different architectures.
+    /// If a file can't be read or has mistakes, a setting doesn't apply to the language of its policy, or the filters
+    /// are for different architectures.
     pub fn read(
         loaded: &LoadedMatrix,
         chosen: &[Combination],
@@ -158,7 +158,7 @@ impl Plan {
         Ok(Some(self.profiles.len() - 1))
     }
 
-    /// Reads the policies, and merges the diagnostics about them.
+    /// Reads the policies and merges their diagnostics.
     fn read_members(
         &mut self,
         loaded: &LoadedMatrix,
@@ -171,7 +171,7 @@ impl Plan {
             let loaded = load(reading.input.clone(), &reading.load, &mut *loader)?;
             check::options(
                 &reading.load,
-                Makes::FiltersOfPolicies,
+                OutputKind::FiltersOfPolicies,
                 [&loaded].into_iter(),
             )?;
             loaded.into_policy("name a policy in the matrix")
@@ -211,10 +211,10 @@ impl Plan {
         Ok(())
     }
 
-    /// Makes the filters and proves them.
+    /// Compiles and proves the filters.
     ///
     /// # Errors
-    /// If there is no program for what one of the policies means.
+    /// If no program implements one of the policies.
     pub fn compile(
         &self,
         matrix: &Matrix,
@@ -275,8 +275,7 @@ impl Plan {
         }
     }
 
-    /// One member of each group that means the same and is compiled alike, and for each member the number of its
-    /// group.
+    /// One member of each group with equal rules and settings, and the index of each member's group.
     fn jobs(&self, profile: impl Fn(&Member) -> Option<usize>) -> (Vec<&Member>, Vec<usize>) {
         let mut groups = HashMap::new();
         let mut jobs = Vec::new();
@@ -303,7 +302,7 @@ impl Plan {
     }
 }
 
-/// What a combination sets; what the caller sets counts more than what the matrix says for all.
+/// The settings of a combination. The caller's settings override those that the matrix has for all combinations.
 fn settings(matrix: &Matrix, values: &[usize], common: &LoadOptions) -> Settings {
     let mut settings = matrix.settings(values);
     let own = matrix.options.iter().zip(values);
@@ -325,7 +324,7 @@ fn settings(matrix: &Matrix, values: &[usize], common: &LoadOptions) -> Settings
     settings
 }
 
-/// How to read the policy of a combination: what it sets replaces what is for all.
+/// The options of reading the policy of a combination; its settings override the common ones.
 fn for_combination(
     loaded: &LoadedMatrix,
     common: &LoadOptions,
@@ -347,7 +346,7 @@ fn for_combination(
     load
 }
 
-/// The policy of a combination: its file, or a text that includes it.
+/// The input of a combination: its policy file, or a text that includes it.
 fn input(
     loaded: &LoadedMatrix,
     values: &[usize],
@@ -385,7 +384,7 @@ fn input(
     })
 }
 
-/// A setting that is not for policies of this kind.
+/// A setting that doesn't apply to policies of this kind.
 fn misfit(matrix: &Matrix, settings: &Settings, kind: InputKind) -> Option<(Span, &'static str)> {
     let capabilities = settings.capabilities.as_ref().map(|own| own.span);
     let thread = settings.thread.as_ref().map(|own| own.span);
@@ -410,7 +409,7 @@ fn misfit(matrix: &Matrix, settings: &Settings, kind: InputKind) -> Option<(Span
 }
 
 impl LoadedMatrix {
-    /// Refuses filters of one family that are for different machines.
+    /// Rejects filters of one family for different machines.
     fn check_arches(&self, members: &[Member]) -> Result<(), Error> {
         let arches = |member: &Member| member.policy.arches();
         let Some(first) = members.first() else {

@@ -1,4 +1,4 @@
-//! Matrices without files or threads: what the caller provides comes from memory.
+//! Matrices without files or threads, with an environment in memory.
 
 use tamis_abi::Arch;
 
