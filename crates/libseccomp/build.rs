@@ -1,4 +1,4 @@
-//! Gives the shared library the name by which programs that are linked to libseccomp ask for it.
+//! Sets the soname of libseccomp.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

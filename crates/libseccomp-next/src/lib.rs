@@ -1,8 +1,8 @@
-//! The library that takes the place of libseccomp, with what libseccomp's main branch has beyond 2.6.1.
+//! The replacement of libseccomp's main branch, with its additions after 2.6.1.
 //!
-//! It is a library of its own because programs look: `dlsym` finds `seccomp_notify_addfd` here and not in the one that
-//! stands for 2.6.1, and `seccomp_version` differs. All other functions are those of [`tamis_libseccomp`], which are
-//! exported from here; which release they follow is chosen when the library is loaded, before any of them can be called.
+//! It is a separate library because programs detect features: `dlsym` finds `seccomp_notify_addfd` here and not in the
+//! library for 2.6.1, and `seccomp_version` differs. All other functions are re-exports of [`tamis_libseccomp`]; the
+//! release is selected while the library is loaded, before a function can be called.
 
 use std::ffi::{c_int, c_void};
 
@@ -20,7 +20,7 @@ extern "C" fn choose() {
     tamis_libseccomp::next::choose();
 }
 
-/// What the dynamic linker calls when it has loaded the library.
+/// A constructor, called by the dynamic linker after loading the library.
 // SAFETY: the section is a list of such functions; this one only stores to an atomic variable.
 #[unsafe(link_section = ".init_array")]
 #[used]

@@ -6,26 +6,26 @@ use tamis_scmp::CallOrder;
 use crate::status::Status;
 use crate::support::{self, Feature, supports};
 
-/// The attributes but the default action, which the rules have.
+/// The attributes of a filter, except the default action, which belongs to the rules.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attributes {
     /// The action for other architectures.
     pub(crate) bad_arch: Action,
-    /// Whether loading prevents the gain of privileges.
+    /// Whether loading sets `no_new_privs`.
     pub(crate) no_new_privs: bool,
-    /// Whether all threads get the filter.
+    /// Whether all threads get the filter (`TSYNC`).
     pub(crate) tsync: bool,
-    /// Whether rules for number -1 are accepted, which tracers write to skip a call.
+    /// Whether rules for call number -1, which tracers write to skip a call, are accepted.
     pub(crate) handles_skipped: bool,
     /// Whether the kernel logs actions other than allow.
     pub(crate) log: bool,
-    /// Whether the kernel's mitigation of speculative stores is off.
+    /// Whether the kernel's mitigation of speculative store bypass is off.
     pub(crate) spec_allow: bool,
-    /// The order of the pseudo code. Programs don't depend on it.
+    /// The order of the pseudo code; programs don't depend on it.
     pub(crate) order: CallOrder,
-    /// Whether error numbers of the kernel are returned as they are.
+    /// Whether the kernel's error numbers are returned unchanged.
     pub(crate) raw_errors: bool,
-    /// Whether a task that waits for a notification can only be killed.
+    /// Whether only a fatal signal interrupts a task that waits for the response to a notification.
     pub(crate) wait_killable: bool,
 }
 
@@ -45,8 +45,8 @@ pub(crate) enum Attribute {
 }
 
 impl Attribute {
-    /// The attribute of a number of the interface.
-    pub(crate) const fn of(number: u32) -> Option<Attribute> {
+    /// The attribute with a number of the interface.
+    pub(crate) const fn from_number(number: u32) -> Option<Attribute> {
         Some(match number {
             1 => Attribute::DefaultAction,
             2 => Attribute::BadArch,
@@ -99,7 +99,7 @@ impl Attributes {
         }
     }
 
-    /// Sets an attribute. `notifies` tells whether the filter has rules that notify.
+    /// Sets an attribute. `notifies` means that the filter has rules with the action notify.
     pub(crate) fn set(
         &mut self,
         attribute: Attribute,
@@ -140,7 +140,7 @@ impl Attributes {
         Ok(())
     }
 
-    /// The action of a value in a rule of this filter.
+    /// The action for a value in a rule of this filter.
     pub(crate) fn action(&self, value: u32) -> Result<Action, Status> {
         let notifies = value == tamis_abi::ActionKind::Notify.ret();
         if notifies && self.tsync && !supports(Feature::TsyncEsrch) {

@@ -1,13 +1,14 @@
 //! From rules to a proved program.
 //!
-//! Programs are made with the compiler's quick effort: they are made while a container starts. The proof has a bound of
-//! its own, a twentieth of the prover's usual work. If it is reached, which takes many rules with masks on several
-//! arguments of one call, the program of the plain layout is made, without passes, which circuits prove faster; for this
-//! proof only circuits have the usual bound. An unproved program is never returned.
+//! Programs are compiled with the quick effort, because compilation delays the start of a container. The first proof is
+//! limited to a twentieth of the prover's usual work. Rules with masks on several arguments of one call can exceed it;
+//! then the plain layout is compiled without passes, because its proof by circuits is faster, and only circuits have
+//! the usual limit. An unproved program is never returned.
 //!
-//! A program that is longer than the kernel takes is made anew with length as the objective.
+//! A program that is too long for the kernel is compiled again with length as the objective.
 //!
-//! Programs contain only instructions that libseccomp's programs contain: callers and tools of libseccomp read them.
+//! Programs contain only instructions that libseccomp also generates, because callers and tools of libseccomp parse
+//! them.
 
 use tamis_abi::{Action, Arch, Nr};
 use tamis_bpf::Program;
@@ -21,7 +22,7 @@ use crate::filter::Rules;
 use crate::report;
 use crate::status::Status;
 
-/// The program of a filter's rules.
+/// Compiles and proves the program of a filter.
 pub(crate) fn program(rules: &Rules, bad_arch: Action) -> Result<Program, Status> {
     let ruleset = rules.ruleset(bad_arch).map_err(|_| Status::NoMemory)?;
     let options = CompileOptions {
@@ -53,25 +54,25 @@ fn plain(options: CompileOptions) -> CompileOptions {
     }
 }
 
-/// The bound of the first proof: 50 ms for diagrams, as much for circuits. Docker's profile takes a hundredth.
-const BRIEF: Work = Work {
+/// The limits of the first proof: 50 ms each for diagrams and circuits. Docker's profile takes a hundredth of it.
+const BRIEF: ProofBudget = ProofBudget {
     diagram_steps: 1_000_000,
     conflicts: 100,
 };
 
-/// The bound of the last proof, for rules of which diagrams are known to be large.
-const BY_CIRCUIT: Work = Work {
+/// The limits of the last proof, for rules with large diagrams.
+const BY_CIRCUIT: ProofBudget = ProofBudget {
     diagram_steps: 10_000,
     conflicts: 20_000,
 };
 
-/// What a proof may take.
-struct Work {
+/// The limits of a proof.
+struct ProofBudget {
     diagram_steps: u64,
     conflicts: u64,
 }
 
-fn within(work: &Work) -> ProofEffort {
+fn within(work: &ProofBudget) -> ProofEffort {
     let mut effort = ProofEffort::default();
     effort.limits.max_steps = work.diagram_steps;
     effort.limits.max_conflicts = work.conflicts;
@@ -86,7 +87,7 @@ fn short(options: CompileOptions) -> CompileOptions {
     }
 }
 
-/// The expected calls, if the caller gave priorities: a call with the greatest one counts 256 times.
+/// The expected calls, if the caller set priorities: a call with the greatest priority has weight 256.
 fn weights(rules: &Rules) -> Option<Profile> {
     let mut given = rules.filters().iter().flat_map(|filter| {
         let priorities = filter.user_priorities();
@@ -104,8 +105,7 @@ fn weights(rules: &Rules) -> Option<Profile> {
     Some(profile)
 }
 
-/// A program that is too long can't be loaded anyway, and one that isn't proved is none; everything else would be a bug
-/// of tamis.
+/// Too long programs can't be loaded, and unproved ones aren't returned; any other error is a bug of tamis.
 fn status(error: &CompileError) -> Status {
     match error {
         CompileError::TooLong { .. }

@@ -1,9 +1,9 @@
-//! The filters that callers have a handle of.
+//! The table of handles.
 //!
-//! A handle is the address of a filter. Callers make mistakes: they pass null, a handle that they released, or another
-//! library's. So every handle is looked up before the address is used; what isn't found is refused. The list is a
-//! chain of blocks that only grows, with one atomic word per handle: no locks, and no memory as long as there are at
-//! most [`BLOCK`] filters.
+//! A handle is the address of a filter. Callers may pass null, a released handle or a handle of another library, so
+//! every handle is looked up before the address is dereferenced; unknown handles are rejected. The table is a chain of
+//! blocks that only grows, with one atomic word per handle: it takes no locks, and allocates nothing for up to
+//! [`BLOCK`] filters.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -62,13 +62,13 @@ impl Block {
     }
 }
 
-/// The places of all handles.
-fn places() -> impl Iterator<Item = &'static AtomicPtr<Filter>> {
+/// The slots of all handles.
+fn slots() -> impl Iterator<Item = &'static AtomicPtr<Filter>> {
     let blocks = std::iter::successors(Some(&FIRST), |block| block.next());
     blocks.flat_map(|block| &block.live)
 }
 
-/// Takes a filter; returns its handle.
+/// Adds a filter and returns its handle.
 pub(crate) fn add(filter: Filter) -> Handle {
     let filter = Box::into_raw(Box::new(filter));
     let mut block = &FIRST;
@@ -84,20 +84,19 @@ pub(crate) fn add(filter: Filter) -> Handle {
     }
 }
 
-/// The filter of a handle; `None` if it isn't a handle.
+/// The filter of a handle; `None` if the handle is unknown.
 ///
 /// # Safety
-/// No other reference to this filter exists until the result is dropped: its caller uses the handle in one thread at
-/// a time.
+/// No other reference to this filter exists until the result is dropped: its caller uses the handle in one thread at a
+/// time.
 pub(crate) unsafe fn get<'a>(handle: Handle) -> Option<&'a mut Filter> {
     let filter: *mut Filter = handle.cast();
-    let is_live =
-        !filter.is_null() && places().any(|place| place.load(Ordering::Acquire) == filter);
+    let is_live = !filter.is_null() && slots().any(|place| place.load(Ordering::Acquire) == filter);
     // SAFETY: it came from `Box::into_raw` and wasn't taken; the caller has no other reference.
     is_live.then(|| unsafe { &mut *filter })
 }
 
-/// Takes a filter back; its handle is then refused. `None` if it isn't a handle.
+/// Removes a filter and invalidates its handle; `None` if the handle is unknown.
 pub(crate) fn take(handle: Handle) -> Option<Filter> {
     let filter: *mut Filter = handle.cast();
     if filter.is_null() {
@@ -107,7 +106,7 @@ pub(crate) fn take(handle: Handle) -> Option<Filter> {
         let free = ptr::null_mut();
         place.compare_exchange(filter, free, Ordering::AcqRel, Ordering::Relaxed)
     };
-    let found = places().any(|place| is_removed(place).is_ok());
-    // SAFETY: it came from `Box::into_raw`, and only whoever removed it from its place gets here.
+    let found = slots().any(|place| is_removed(place).is_ok());
+    // SAFETY: it came from `Box::into_raw`, and only the thread that removed it from its slot gets here.
     found.then(|| *unsafe { Box::from_raw(filter) })
 }

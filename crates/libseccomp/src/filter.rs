@@ -10,24 +10,24 @@ use crate::memory::{self, RULE_WEIGHT};
 use crate::next;
 use crate::status::Status;
 
-/// Rules aren't told apart: conflicts and results name none.
+/// Rules without identifiers: conflicts and results refer to none.
 pub(crate) type Rules = Db<()>;
 
 /// The most lines of pseudo code for the tests of calls. A program has at most 4096 instructions.
 const MAX_TREE_LINES: usize = 1 << 18;
 
-/// What a handle stands for: rules, attributes, open transactions, and the program once it is made.
+/// The filter of a handle: rules, attributes, open transactions, and the compiled program.
 #[derive(Debug)]
 pub(crate) struct Filter {
     rules: Rules,
     attributes: Attributes,
-    /// Whether there was a rule, or a default, that notifies. Rules that go with a transaction count too.
+    /// Whether a rule or default with the action notify was ever added, including rules of rejected transactions.
     notifies: bool,
     /// The rules at the start of each open transaction.
     transactions: Vec<Rules>,
-    /// What the rules may take, for [`memory`]; never too little.
+    /// An upper bound of the size of the rules, for [`memory`].
     weight: usize,
-    /// The program, until rules or attributes change.
+    /// The compiled program, until rules or attributes change.
     program: Option<Program>,
 }
 
@@ -70,7 +70,7 @@ impl Filter {
 
     pub(crate) fn set_attribute(&mut self, attribute: Attribute, value: u32) -> Result<(), Status> {
         self.attributes.set(attribute, value, self.notifies)?;
-        // The other attributes are no part of the program, and a signal handler may set them before it loads it.
+        // The other attributes don't affect the program, and a signal handler may set them before it loads it.
         if attribute == Attribute::BadArch {
             self.program = None;
         }
@@ -92,7 +92,7 @@ impl Filter {
         Ok(())
     }
 
-    /// Whether the architectures of another filter can be taken over, and whether there is memory for it.
+    /// Whether the architectures of another filter can be merged, and whether there is memory for it.
     pub(crate) fn check_merge(&self, other: &Filter) -> Result<(), Status> {
         let settings = |filter: &Filter| {
             (
@@ -109,7 +109,7 @@ impl Filter {
         memory::require(0)
     }
 
-    /// Takes over the architectures of a filter that passed [`check_merge`](Self::check_merge).
+    /// Merges a filter that passed [`check_merge`](Self::check_merge).
     pub(crate) fn merge(&mut self, other: Filter) -> Result<(), Status> {
         self.program = None;
         self.notifies |= other.notifies;
@@ -129,7 +129,7 @@ impl Filter {
             .map_err(|error| error.errno().into())
     }
 
-    /// Checks the call and the action of a rule, before its conditions are looked at.
+    /// Checks the call and the action of a rule, before its conditions.
     pub(crate) fn check_rule(&self, action: u32, call: i32) -> Result<Action, Status> {
         self.check_call(call)?;
         let action = self.attributes.action(action)?;
@@ -147,7 +147,7 @@ impl Filter {
         call: i32,
         conditions: &[Condition],
     ) -> Result<(), Status> {
-        // A call behind a multiplexer has two places. Only trees of these places grow.
+        // A multiplexed call has two places. Only the trees of these places grow.
         let places = 2 * self.rules.filters().len();
         let added = places * (RULE_WEIGHT + conditions.len());
         memory::require(places * self.rules.heaviest_call() + added)?;
@@ -177,7 +177,7 @@ impl Filter {
         self.transactions.pop();
     }
 
-    /// Returns to the rules and architectures at the start of the transaction.
+    /// Restores the rules and architectures at the start of the transaction.
     pub(crate) fn reject_transaction(&mut self) {
         if let Some(mut before) = self.transactions.pop() {
             before.forget_priorities();
@@ -186,7 +186,7 @@ impl Filter {
         }
     }
 
-    /// The program, made if it isn't yet.
+    /// The program, compiled on first use.
     pub(crate) fn program(&mut self) -> Result<&Program, Status> {
         let program = match self.program.take() {
             Some(program) => program,
@@ -198,7 +198,7 @@ impl Filter {
         Ok(self.program.insert(program))
     }
 
-    /// The program as the kernel reads it.
+    /// The program in the kernel's format.
     pub(crate) fn program_bytes(&mut self) -> Result<Vec<u8>, Status> {
         let program = self.program()?;
         memory::require(0)?;

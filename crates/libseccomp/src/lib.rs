@@ -1,9 +1,9 @@
 //! libseccomp's binary interface, with filters compiled and proved by tamis.
 //!
-//! The shared library of this crate takes the place of `libseccomp.so.2`: a program that is linked to libseccomp, or
-//! that loads it, gets shorter and faster filters without being changed. It has the 37 functions of libseccomp 2.6.1
-//! with their error codes, attributes, pseudo numbers, API levels and process-wide state. What rules mean is decided
-//! by [`tamis_scmp`], which the OCI front end uses too.
+//! The shared library of this crate replaces `libseccomp.so.2`: an unchanged program that links or loads libseccomp
+//! gets shorter and faster filters. It has the 37 functions of libseccomp 2.6.1 with their error codes, attributes,
+//! pseudo numbers, API levels and process-wide state. The semantics of rules is that of [`tamis_scmp`], which the OCI
+//! front end uses too.
 //!
 //! | module | contents |
 //! |---|---|
@@ -11,14 +11,14 @@
 //! | `filter` | a filter under construction: rules, attributes, transactions, its program |
 //! | `attributes` | the attributes of a filter |
 //! | `build` | from rules to a proved program |
-//! | `contexts` | the filters that callers have a handle of |
+//! | `contexts` | the table of handles |
 //! | `support` | what the kernel supports; process-wide |
 //! | `load` | installing a program, the process-wide notification descriptor |
 //! | `listener` | notifications |
-//! | [`next`] | what comes after 2.6.1, for the library of its own that has it |
-//! | `memory` | whether there is memory for what a function is about to do |
+//! | [`next`] | additions after 2.6.1, exported by a separate library |
+//! | `memory` | checks for available memory before an operation |
 //! | `status` | error codes |
-//! | `report` | what `TAMIS_LOG` and `TAMIS_EXPLAIN` ask for |
+//! | `report` | output for `TAMIS_LOG` and `TAMIS_EXPLAIN` |
 //!
 //! A filter is only returned or installed after the prover has compared it with the rules. No function panics across
 //! the interface: an internal error is `-EFAULT`.

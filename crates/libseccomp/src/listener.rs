@@ -12,10 +12,10 @@ use crate::support::{Feature, is_known_to_support, supports};
 /// The number of `SECCOMP_IOCTL_NOTIF_ID_VALID` before Linux 5.9, with the wrong direction.
 const IS_VALID_BEFORE_5_9: libc::Ioctl = 0x8008_2102_u32 as libc::Ioctl;
 
-/// The sizes of a notification and of a response, once known.
+/// The sizes of a notification and of a response, once queried.
 static SIZES: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// Zeroed memory for a notification and a response, from the C library. A null pointer asks for none.
+/// Allocates zeroed memory for a notification and a response with the C library's allocator. A null pointer omits one.
 ///
 /// # Safety
 /// Each pointer is null or valid for a write.
@@ -59,7 +59,7 @@ fn sizes() -> Result<[usize; 2], Status> {
     Ok([0, 1].map(|index: usize| SIZES[index].load(Relaxed)))
 }
 
-/// Callers may free it by the C library's `free`.
+/// Allocated with `calloc`, so that callers can release it with `free`.
 fn zeroed(size: usize) -> Result<*mut c_void, Status> {
     // SAFETY: `calloc` takes any sizes.
     let memory = unsafe { libc::calloc(1, size) };
@@ -71,36 +71,36 @@ fn zeroed(size: usize) -> Result<*mut c_void, Status> {
 
 /// Waits for a notification.
 pub(crate) fn receive(fd: c_int, notification: *mut c_void) -> Result<(), Status> {
-    let asked = ask(fd, libc::SECCOMP_IOCTL_NOTIF_RECV, notification);
-    asked.map(|_| ()).map_err(|status| status.shown(false))
+    let result = ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_RECV, notification);
+    result.map(|_| ()).map_err(|status| status.shown(false))
 }
 
 /// Responds to a notification.
 pub(crate) fn respond(fd: c_int, response: *mut c_void) -> Result<(), Status> {
-    let asked = ask(fd, libc::SECCOMP_IOCTL_NOTIF_SEND, response);
-    asked.map(|_| ()).map_err(|status| status.shown(false))
+    let result = ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_SEND, response);
+    result.map(|_| ()).map_err(|status| status.shown(false))
 }
 
 /// Copies a descriptor into the task, since Linux 5.9; returns its number there.
 pub(crate) fn add_fd(fd: c_int, addfd: *mut c_void) -> Result<c_int, Status> {
-    ask(fd, libc::SECCOMP_IOCTL_NOTIF_ADDFD, addfd).map_err(|status| status.shown(false))
+    ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_ADDFD, addfd).map_err(|status| status.shown(false))
 }
 
-/// Whether a notification is still waiting for its response.
+/// Whether a notification still waits for its response.
 pub(crate) fn is_valid(fd: c_int, id: u64) -> Result<(), Status> {
     let id = ptr::from_ref(&id).cast_mut().cast();
-    let asked = ask(fd, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, id).or_else(|status| match status {
-        Status::Raw(libc::EINVAL) => ask(fd, IS_VALID_BEFORE_5_9, id),
+    let result = ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, id).or_else(|status| match status {
+        Status::Raw(libc::EINVAL) => ioctl(fd, IS_VALID_BEFORE_5_9, id),
         status => Err(status),
     });
-    asked.map(|_| ()).map_err(|status| match status {
+    result.map(|_| ()).map_err(|status| match status {
         Status::NotSupported => status,
         _ => Status::NoEntry,
     })
 }
 
-/// Asks the kernel; returns what it returns.
-fn ask(fd: c_int, request: libc::Ioctl, argument: *mut c_void) -> Result<c_int, Status> {
+/// Calls `ioctl`.
+fn ioctl(fd: c_int, request: libc::Ioctl, argument: *mut c_void) -> Result<c_int, Status> {
     if !is_known_to_support(Feature::Notify) {
         return Err(Status::NotSupported);
     }

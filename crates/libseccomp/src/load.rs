@@ -1,6 +1,6 @@
 //! Installing a program.
 //!
-//! After the system call that installs the filter nothing happens but the return: the filter may forbid everything
+//! Nothing but the return follows the system call that installs the filter, because the filter may deny everything
 //! else. The notification descriptor belongs to the process, not to a filter, as in libseccomp.
 
 use std::ffi::c_int;
@@ -26,7 +26,7 @@ pub(crate) fn listener() -> c_int {
     LISTENER.load(Relaxed)
 }
 
-/// Closes and forgets the notification descriptor.
+/// Closes the notification descriptor and resets it to -1.
 pub(crate) fn reset() {
     let fd = LISTENER.swap(NONE, Relaxed);
     if fd > 0 {
@@ -35,7 +35,7 @@ pub(crate) fn reset() {
     }
 }
 
-/// Makes the program if there is none yet, and installs it.
+/// Compiles the program if necessary and installs it.
 pub(crate) fn load(filter: &mut Filter) -> Result<(), Status> {
     let notifies = filter.notifies();
     let attributes = *filter.attributes();
@@ -80,7 +80,7 @@ fn set_filter_by_prctl(insns: &[Insn]) -> Result<(), Status> {
     }
 }
 
-/// The meaning of a positive result: a descriptor, or the thread that couldn't be synchronised.
+/// Interprets a positive result: a descriptor, or the thread that couldn't be synchronised.
 fn installed(answer: Answer, flags: Flags) -> Result<(), Status> {
     if answer == 0 {
         return Ok(());

@@ -1,8 +1,7 @@
-//! What a user asks the library to tell about its filters, by the environment of the program.
+//! Reports about compiled filters, selected by environment variables.
 //!
-//! `TAMIS_LOG=stderr` writes a line for each program that is made, `TAMIS_EXPLAIN=FILE` its policy in the tamis
-//! language, or its ruleset if the language can't express it. A program that runs with more privileges than its user
-//! ignores both.
+//! `TAMIS_LOG=stderr` writes a line for each compiled program, `TAMIS_EXPLAIN=FILE` its policy in the tamis language,
+//! or its ruleset if the language can't express it. A program with more privileges than its user ignores both.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt::Write;
@@ -14,7 +13,7 @@ use tamis_rules::Ruleset;
 
 use crate::filter::Rules;
 
-/// Tells of a program that was made.
+/// Reports a compiled program.
 pub(crate) fn built(rules: &Rules, ruleset: &Ruleset, program: &Program) {
     if variable(c"TAMIS_LOG").is_some_and(|value| value == c"stderr") {
         write(libc::STDERR_FILENO, &line(rules, ruleset, program));
@@ -57,12 +56,12 @@ fn line(rules: &Rules, ruleset: &Ruleset, program: &Program) -> String {
     line
 }
 
-/// The policy. A ruleset has a text in any case: the language has a limit of length and no number for errors above 4095.
+/// The policy, or the ruleset: the language has a limit of length and no error numbers above 4095.
 fn policy_text(ruleset: &Ruleset) -> String {
     policy(ruleset, Style::Named).unwrap_or_else(|_| ruleset.to_string())
 }
 
-/// Writes the file anew. Errors are not the program's: they are ignored.
+/// Truncates and writes the file. Errors are ignored, because they don't concern the program.
 fn explain(path: &CStr, text: &str) {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW;
     // SAFETY: the path is a string.

@@ -5,24 +5,24 @@ use std::ffi::c_int;
 use tamis_kernel as kernel;
 use tamis_scmp::Errno;
 
-/// Why a function failed. libseccomp returns no other codes, unless the caller asked for the kernel's own.
+/// The reason for a failure. libseccomp returns no other codes, except the kernel's own on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// The library doesn't permit it.
     Access,
-    /// The kernel refused.
+    /// The kernel rejected the operation.
     Canceled,
-    /// Architectures or calls don't fit.
+    /// Architectures or calls don't match.
     Domain,
-    /// It exists, or contradicts what exists.
+    /// The object exists, or contradicts an existing one.
     Exists,
     /// An internal error.
     Fault,
     /// The argument is invalid.
     Invalid,
-    /// There is no such thing.
+    /// The object doesn't exist.
     NoEntry,
-    /// There is no memory, or no program of a length that the kernel takes.
+    /// There is not enough memory, or the program exceeds the kernel's limit.
     NoMemory,
     /// The kernel or the library lacks the feature.
     NotSupported,
@@ -58,7 +58,7 @@ impl Status {
         kernel::Errno::last().into()
     }
 
-    /// The status as callers see it: the kernel's own error numbers are one, unless they asked for them.
+    /// The status for callers: errors of the kernel are replaced by one code unless the caller requested raw ones.
     pub(crate) const fn shown(self, raw_errors: bool) -> Status {
         match self {
             Status::Raw(_) if !raw_errors => Status::Canceled,
@@ -87,8 +87,8 @@ impl From<Errno> for Status {
     }
 }
 
-/// Whether libseccomp returns this error number from functions that install filters; others are internal errors there,
-/// the kernel's own included.
+/// Whether libseccomp returns this error number from functions that install filters; all others, including the
+/// kernel's, are internal errors there.
 pub(crate) const fn is_returned(errno: c_int) -> bool {
     matches!(
         errno,

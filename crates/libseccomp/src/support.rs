@@ -1,8 +1,8 @@
-//! What the running kernel supports, for the whole process.
+//! Features of the running kernel, for the whole process.
 //!
-//! Each fact is asked for once and kept, as programs may be forbidden `seccomp(2)` later. `seccomp_api_set` replaces
-//! all facts by those of a level, `seccomp_reset(NULL)` forgets them. Two threads that ask at the same time get the
-//! same answer, so plain atomic variables suffice.
+//! Each feature is probed once and cached, because a filter may deny `seccomp(2)` later. `seccomp_api_set` replaces all
+//! results by those of a level, `seccomp_reset(NULL)` clears them. Concurrent probes have equal results, so atomic
+//! variables suffice.
 
 use std::sync::atomic::{AtomicI8, AtomicU32, Ordering::Relaxed};
 
@@ -52,27 +52,27 @@ const LAST_LEVEL: u32 = LEVELS.len() as u32;
 
 const UNKNOWN: i8 = -1;
 
-/// What is known of each feature: [`UNKNOWN`], 0 or 1.
+/// The result for each feature: [`UNKNOWN`], 0 or 1.
 static KNOWN: [AtomicI8; 10] = [const { AtomicI8::new(UNKNOWN) }; 10];
 
 /// The API level; 0 while unknown.
 static LEVEL: AtomicU32 = AtomicU32::new(0);
 
-/// Whether the kernel supports a feature; asks at the first time.
+/// Whether the kernel supports a feature; probes it on first use.
 pub(crate) fn supports(feature: Feature) -> bool {
     let known = &KNOWN[feature as usize];
     if known.load(Relaxed) == UNKNOWN {
-        known.store(i8::from(ask(feature)), Relaxed);
+        known.store(i8::from(probe_feature(feature)), Relaxed);
     }
     known.load(Relaxed) == 1
 }
 
-/// Whether a feature was found or declared to be supported, without asking.
+/// Whether a feature was found or declared to be supported, without a probe.
 pub(crate) fn is_known_to_support(feature: Feature) -> bool {
     KNOWN[feature as usize].load(Relaxed) == 1
 }
 
-/// The API level, 1 to 7; asks for all features at the first time.
+/// The API level, 1 to 7; probes all features on first use.
 pub(crate) fn level() -> u32 {
     if LEVEL.load(Relaxed) == 0 {
         let has_all = |features: &&&[Feature]| features.iter().all(|feature| supports(*feature));
@@ -82,7 +82,7 @@ pub(crate) fn level() -> u32 {
     LEVEL.load(Relaxed)
 }
 
-/// Declares the features of a level to be supported and no others; false for a level that doesn't exist.
+/// Declares exactly the features of a level to be supported; false for an invalid level.
 pub(crate) fn set_level(level: u32) -> bool {
     if !(1..=LAST_LEVEL).contains(&level) {
         return false;
@@ -96,7 +96,7 @@ pub(crate) fn set_level(level: u32) -> bool {
     true
 }
 
-/// Forgets all, and asks again. As in libseccomp, the level stays.
+/// Clears all results and probes again. As in libseccomp, the level stays.
 pub(crate) fn reset() {
     for known in &KNOWN {
         known.store(UNKNOWN, Relaxed);
@@ -104,9 +104,9 @@ pub(crate) fn reset() {
     level();
 }
 
-/// The action of a value that can be a rule's or a default; `None` if the kernel lacks it, or for invalid values.
+/// The action for the value of a rule or default; `None` if the kernel lacks it, or for invalid values.
 ///
-/// The greatest error number, 4095, is refused, and so is any data of actions that have none.
+/// Error number 4095, the greatest, is rejected, and so are data for actions without any.
 pub(crate) fn action(value: u32) -> Option<Action> {
     let action = Action::from_ret(value);
     if action.ret() != value {
@@ -128,9 +128,9 @@ pub(crate) fn action(value: u32) -> Option<Action> {
 /// The kernel's `MAX_ERRNO`.
 const MAX_ERRNO: u32 = 4095;
 
-fn ask(feature: Feature) -> bool {
+fn probe_feature(feature: Feature) -> bool {
     let flag = |flag| probe::flag(flag).is_present();
-    // Kernels that can't be asked for an action have none of these.
+    // Kernels without `SECCOMP_GET_ACTION_AVAIL` have none of these.
     let action = |kind| probe::action(kind, None).is_present();
     match feature {
         Feature::Syscall => has_syscall(),
@@ -147,7 +147,7 @@ fn ask(feature: Feature) -> bool {
     }
 }
 
-/// Strict mode takes no flags: a kernel with the call says so.
+/// A kernel with the call reports an error for strict mode with flags.
 fn has_syscall() -> bool {
     // SAFETY: strict mode isn't entered with flags, and takes no pointers.
     let returned = unsafe {

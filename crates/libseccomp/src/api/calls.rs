@@ -9,10 +9,10 @@ use tamis_scmp::number::{self, NotRewritable, SKIP};
 use crate::api::{arch, code, filter, guarded};
 use crate::contexts::Handle;
 
-/// `__NR_SCMP_ERROR`: there is no such call.
+/// `__NR_SCMP_ERROR`: no such call.
 const NONE: c_int = SKIP;
 
-/// The name, in memory that the caller frees, or null.
+/// Returns the name in memory that the caller releases, or null.
 // SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 extern "C" fn seccomp_syscall_resolve_num_arch(token: u32, number: c_int) -> *mut c_char {
@@ -24,7 +24,7 @@ extern "C" fn seccomp_syscall_resolve_num_arch(token: u32, number: c_int) -> *mu
     })
 }
 
-/// A copy for the C library's `free`; null without memory.
+/// A copy in memory of the C library's allocator; null without memory.
 fn copied(name: &str) -> *mut c_char {
     // SAFETY: `strndup` reads at most so many bytes, which the text has.
     unsafe { libc::strndup(name.as_ptr().cast(), name.len()) }
@@ -45,7 +45,7 @@ unsafe extern "C" fn seccomp_syscall_resolve_name_arch(token: u32, name: *const 
     resolved.map_or(NONE, |(_, number)| number)
 }
 
-/// The same with the multiplexer's number for multiplexed calls.
+/// The same, with the multiplexer's number for multiplexed calls.
 // SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_syscall_resolve_name_rewrite(
@@ -65,7 +65,7 @@ unsafe extern "C" fn seccomp_syscall_resolve_name_rewrite(
     })
 }
 
-/// An architecture and the number of a name there.
+/// Resolves an architecture and the number of a call there.
 ///
 /// # Safety
 /// The name is null or a string.

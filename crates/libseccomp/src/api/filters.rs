@@ -25,7 +25,7 @@ pub(super) struct Version {
 }
 
 impl Version {
-    const fn of(release: Release) -> Version {
+    const fn from_release(release: Release) -> Version {
         let [major, minor, micro] = release.version();
         Version {
             major,
@@ -35,9 +35,9 @@ impl Version {
     }
 }
 
-/// The releases of libseccomp whose behaviour this can be.
-static REFERENCE: Version = Version::of(Release::Reference);
-static NEXT: Version = Version::of(Release::Next);
+/// The version of each release.
+static REFERENCE: Version = Version::from_release(Release::Reference);
+static NEXT: Version = Version::from_release(Release::Next);
 
 // SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
@@ -121,7 +121,7 @@ unsafe extern "C" fn seccomp_attr_get(handle: Handle, number: c_uint, value: *mu
     code(|| {
         // SAFETY: the caller uses the handle in one thread at a time.
         let filter = unsafe { filter(handle) }?;
-        let attribute = Attribute::of(number).ok_or(Status::Invalid)?;
+        let attribute = Attribute::from_number(number).ok_or(Status::Invalid)?;
         if value.is_null() {
             return Err(Status::Invalid);
         }
@@ -137,7 +137,7 @@ unsafe extern "C" fn seccomp_attr_set(handle: Handle, number: c_uint, value: u32
     code(|| {
         // SAFETY: the caller uses the handle in one thread at a time.
         let filter = unsafe { filter(handle) }?;
-        let attribute = Attribute::of(number).ok_or(Status::Invalid)?;
+        let attribute = Attribute::from_number(number).ok_or(Status::Invalid)?;
         filter.set_attribute(attribute, value)
     })
 }

@@ -1,7 +1,7 @@
 //! The exported functions, `seccomp.h`.
 //!
-//! Each checks what it was given and calls the module that does the work. Null and unknown handles, null pointers and
-//! undefined values are `EINVAL`. Documentation of the functions is libseccomp's: `seccomp_init(3)` and so on.
+//! Each checks its arguments and calls the module that implements it. Null and unknown handles, null pointers and
+//! undefined values yield `EINVAL`. The functions are documented by libseccomp: `seccomp_init(3)` and so on.
 
 mod arches;
 mod calls;
@@ -28,9 +28,10 @@ fn code(work: impl FnOnce() -> Result<(), Status>) -> c_int {
     result.map_or_else(Status::code, |()| 0)
 }
 
-/// The result of some work, or something else if it panics.
+/// The result of a function, or a default if it panics.
 fn guarded<T>(otherwise: T, work: impl FnOnce() -> T) -> T {
-    // A filter that a panic left half changed is still a valid value: its program is gone, its rules are those added.
+    // A filter is valid even after a panic during a change: its program is cleared, and its rules are those added so
+    // far.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(otherwise)
 }
 
@@ -43,10 +44,10 @@ unsafe fn any_filter<'a>(handle: Handle) -> Result<&'a mut Filter, Status> {
     unsafe { contexts::get(handle) }.ok_or(Status::Invalid)
 }
 
-/// The same if it has architectures, without which a handle is as good as none.
+/// The filter of a handle, which must have architectures.
 ///
 /// # Safety
-/// The same.
+/// As for [`any_filter`].
 unsafe fn filter<'a>(handle: Handle) -> Result<&'a mut Filter, Status> {
     // SAFETY: as the caller guarantees.
     let filter = unsafe { any_filter(handle) }?;
@@ -61,7 +62,7 @@ fn native() -> Result<Arch, Status> {
     host::arch().ok_or(Status::NotSupported)
 }
 
-/// The architecture of a value of the interface, in which 0 is the native one.
+/// The architecture of a value of the interface; 0 is the native one.
 fn arch(value: u32) -> Result<Arch, Status> {
     match value {
         0 => native(),

@@ -61,7 +61,7 @@ pub(crate) fn notify_addfd(fd: c_int, addfd: *mut c_void) -> c_int {
     })
 }
 
-/// The process's descriptor, whatever the filter.
+/// The descriptor of the process; it doesn't depend on the filter.
 // SAFETY: the name and the caller's duties are those of `seccomp.h`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seccomp_notify_fd(handle: Handle) -> c_int {

@@ -31,7 +31,7 @@ unsafe extern "C" fn seccomp_export_bpf(handle: Handle, fd: c_int) -> c_int {
         // SAFETY: the caller uses the handle in one thread at a time.
         let filter = unsafe { filter(handle) }?;
         let bytes = filter.program_bytes()?;
-        // A short write counts as success, as in libseccomp: a caller that passes a pipe reads on.
+        // A short write counts as success, as in libseccomp.
         write(fd, &bytes)
             .map(|_| ())
             .map_err(|status| status.shown(filter.attributes().raw_errors))
@@ -78,7 +78,7 @@ unsafe extern "C" fn seccomp_export_pfc(handle: Handle, fd: c_int) -> c_int {
     })
 }
 
-/// Makes writes go to the end of a file.
+/// Sets `O_APPEND`.
 fn append_to(fd: c_int) -> Result<(), Status> {
     // SAFETY: takes no pointers.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };

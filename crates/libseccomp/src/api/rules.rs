@@ -1,10 +1,10 @@
 //! Rules.
 //!
-//! `seccomp_rule_add` and `seccomp_rule_add_exact` are variadic in C: after the count of conditions follow so many
-//! structures, by value. Rust can't define such functions. Here they have six structures as parameters, of which they
-//! read as many as the count says. The calling conventions of Linux pass structures of 24 bytes at the same places in
-//! both cases: on the stack in order (x86-64, s390x by reference), or by reference in registers and on the stack
-//! (AArch64, RISC-V).
+//! `seccomp_rule_add` and `seccomp_rule_add_exact` are variadic in C: the count of conditions is followed by as many
+//! structures, by value. Rust can't define variadic functions, so these have six structures as parameters and read as
+//! many as the count states. The calling conventions of Linux pass structures of 24 bytes at the same places in both
+//! cases: on the stack in order (x86-64, s390x by reference), or by reference in registers and on the stack (AArch64,
+//! RISC-V).
 
 use std::ffi::{c_int, c_uint};
 use std::slice;
@@ -54,7 +54,7 @@ impl ArgCmp {
 }
 
 /// # Safety
-/// The pointer is to so many conditions, or null.
+/// The pointer is null or points to `count` conditions.
 unsafe fn add(
     exactness: Exactness,
     handle: Handle,
@@ -67,7 +67,7 @@ unsafe fn add(
     }
     let given = match count {
         0 => &[],
-        // SAFETY: it isn't null, so it is to so many conditions.
+        // SAFETY: it isn't null, so it points to `count` conditions.
         _ => unsafe { slice::from_raw_parts(conditions, count) },
     };
     // SAFETY: the caller uses the handle in one thread at a time.
@@ -81,7 +81,7 @@ unsafe fn add(
     filter.add_rule(exactness, action, call, &conditions.ok_or(Status::Invalid)?)
 }
 
-/// A variadic function, whose conditions after the count are only read if they were passed, and its pair with an array.
+/// Defines a variadic function, which reads only the passed conditions, and its counterpart with an array.
 macro_rules! functions {
     ($variadic:ident, $array:ident, $exactness:expr) => {
         // SAFETY: the name and the caller's duties are those of `seccomp.h`.
@@ -108,7 +108,7 @@ macro_rules! functions {
                 6 => &[a, b, c, d, e, f],
                 _ => return Status::Invalid.code(),
             };
-            // SAFETY: the pointer is to so many conditions.
+            // SAFETY: the pointer is to `count` conditions.
             unsafe { $array(handle, action, call, count, passed.as_ptr()) }
         }
 
