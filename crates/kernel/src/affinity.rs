@@ -1,11 +1,11 @@
-//! On which CPUs threads run.
+//! CPU affinity of threads.
 
 use std::fs;
 
 use crate::errno::Errno;
 use crate::sys::affinity;
 
-/// The CPUs on which the calling thread may run, in order.
+/// The CPUs in the affinity mask of the calling thread, in order.
 ///
 /// # Errors
 /// The error of `sched_getaffinity`: a filter may deny it.
@@ -29,8 +29,8 @@ pub fn keep_on(tid: i32, cpu: usize) -> Result<(), Errno> {
     affinity::set(tid, cpu)
 }
 
-/// The CPU on which a thread runs or has run last; `None` if it is gone or without `/proc`.
-pub fn of(tid: i32) -> Option<usize> {
+/// The CPU that a thread runs on or ran on last; `None` if it is gone or without `/proc`.
+pub fn current_cpu(tid: i32) -> Option<usize> {
     /// `processor` in `proc_pid_stat(5)`, counted from the state, which is the first after the name.
     const PROCESSOR: usize = 36;
     let stat = fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
@@ -49,11 +49,11 @@ mod tests {
             for cpu in allowed().unwrap() {
                 stay_on(cpu).unwrap();
                 assert_eq!(allowed(), Ok(vec![cpu]));
-                assert!(of(std::process::id() as i32).is_some());
+                assert!(current_cpu(std::process::id() as i32).is_some());
             }
             stay_on(usize::MAX)
         });
         assert_eq!(own.join().unwrap(), Err(Errno(libc::EINVAL)));
-        assert_eq!(of(i32::MAX), None);
+        assert_eq!(current_cpu(i32::MAX), None);
     }
 }

@@ -112,7 +112,7 @@ impl error::Error for DumpError {}
 /// # Errors
 /// See [`DumpError`].
 pub fn dump(pid: i32) -> Result<Vec<Program>, DumpError> {
-    let status = Status::of(pid).ok_or(DumpError::NoTask)?;
+    let status = Status::read(pid).ok_or(DumpError::NoTask)?;
     if status.is_dead() {
         return Err(DumpError::Ended);
     }
@@ -158,7 +158,7 @@ fn stop(pid: i32) -> Result<Stopped, DumpError> {
     let tracee = Tracee::seize(pid, TraceOptions::NONE).map_err(|error| match error.errno {
         Errno(libc::ESRCH) => DumpError::NoTask,
         // An ended task isn't traceable either.
-        _ if Status::of(pid).is_none_or(|status| status.is_dead()) => DumpError::Ended,
+        _ if Status::read(pid).is_none_or(|status| status.is_dead()) => DumpError::Ended,
         errno => DumpError::NotTraceable(errno),
     })?;
     tracee.interrupt().map_err(|_| DumpError::NoTask)?;
@@ -178,7 +178,7 @@ fn stop(pid: i32) -> Result<Stopped, DumpError> {
 /// # Errors
 /// See [`DumpError`].
 pub fn filters(stopped: &Stopped) -> Result<Vec<Program>, DumpError> {
-    let status = Status::of(stopped.tracee().tid()).ok_or(DumpError::NoTask)?;
+    let status = Status::read(stopped.tracee().tid()).ok_or(DumpError::NoTask)?;
     // The kernel has an error for it that also means others.
     if status.number("Seccomp") == Some(0) {
         return Ok(Vec::new());

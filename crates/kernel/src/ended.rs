@@ -22,7 +22,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// The end that a status of `waitpid` or a task's `exit_code` tells; `None` if it is that of a stop.
+    /// The end in a status of `waitpid` or a task's `exit_code`; `None` if it is the status of a stop.
     pub fn of_status(status: i32) -> Option<Ended> {
         if libc::WIFEXITED(status) {
             return Some(Ended::Exited(libc::WEXITSTATUS(status) as u8));

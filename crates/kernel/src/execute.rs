@@ -1,12 +1,12 @@
-//! Becoming a program under filters: no child, no supervisor, the same process number.
+//! Executing a program under filters: no child, no supervisor, the same process number.
 //!
-//! [`Execute::execute`] finds the program, asks the filters about the calls that are still to be made, and only then
-//! installs them and executes. What the filters would deny, and what they would hand to a supervisor that isn't there, is
-//! refused while nothing has changed. Signals and descriptors are those that the process was started with, if the program
-//! has [`note_start!`](crate::note_start); without it `SIGPIPE` stays as the Rust runtime has set it.
+//! [`Execute::execute`] finds the program, evaluates the filters for the remaining calls, and only then installs them
+//! and executes. Filters that deny a needed call or need a supervisor are rejected before anything changes. Signals and
+//! descriptors are those at the start of the process, if the program has [`note_start!`](crate::note_start); without
+//! it, `SIGPIPE` stays as set by the Rust runtime.
 //!
-//! The filters are asked about the very call that executes the program, with its pointers; only the instruction pointer
-//! is unknown, and is 0. A filter of an earlier program of this process is not asked.
+//! The filters are evaluated for the exact `execve` call, with its pointers; only the instruction pointer is unknown,
+//! and is 0. Filters that the process inherited are not evaluated.
 
 use std::error;
 use std::ffi::{CString, OsStr, OsString};
@@ -25,10 +25,11 @@ use crate::search;
 pub use crate::sys::execute::note;
 use crate::sys::execute::{Image, restore, was_closed};
 
-/// What interprets a file that is executable and no program, as for `execvp`.
+/// The interpreter of an executable file in an unknown format, as for `execvp`.
 const SHELL: &str = "/bin/sh";
 
-/// Makes a program note, before its `main` and the Rust runtime, what it was started with. Once in a program, beside `main`.
+/// Records the state at the start of the process, before `main` and the Rust runtime. Use it once per program, beside
+/// `main`.
 #[macro_export]
 macro_rules! note_start {
     () => {
@@ -41,8 +42,8 @@ macro_rules! note_start {
     };
 }
 
-/// Whether standard output was closed when the process was started. What is written to it then goes to `/dev/null`, without an
-/// error. Known in a program that has [`note_start!`](crate::note_start), false in others.
+/// Whether standard output was closed at the start of the process; output is then written to `/dev/null` without an
+/// error. Always false without [`note_start!`](crate::note_start).
 pub fn stdout_was_closed() -> bool {
     was_closed(1)
 }
@@ -57,26 +58,26 @@ pub fn stdout_was_closed() -> bool {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Execute<'a> {
-    /// The program: a path if it contains a slash, else a name to be looked for in `PATH`.
+    /// The program: a path if it contains a slash, otherwise a name in `PATH`.
     pub program: OsString,
-    /// The name that the program is told instead of `program`.
+    /// `argv[0]`, if it differs from `program`.
     pub name: Option<OsString>,
     /// Its arguments, without the name.
     pub args: Vec<OsString>,
     /// The filters with their installation flags, the oldest first.
     pub filters: Vec<(&'a Program, Flags)>,
-    /// Set `no_new_privs` only if the kernel takes no filter without it, as it does with `CAP_SYS_ADMIN`.
+    /// Set `no_new_privs` only if the kernel rejects the filters without it; it accepts them with `CAP_SYS_ADMIN`.
     pub keep_privs: bool,
 }
 
-/// The reason why the process is still what it was.
+/// The reason why the program was not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecuteError {
     /// An argument contains a zero byte.
     ZeroByte,
     /// There is no such program, or it may not be executed. Nothing was changed.
     NotFound(Errno),
-    /// A filter denies a call that has to be made. Nothing was changed.
+    /// A filter denies a needed call. Nothing was changed.
     Denied {
         /// The index of the filter.
         filter: usize,
@@ -85,7 +86,7 @@ pub enum ExecuteError {
         /// The filter's answer.
         action: Action,
     },
-    /// A filter hands calls to a supervisor. Nothing was changed.
+    /// A filter needs a supervisor. Nothing was changed.
     Notifies {
         /// The index of the filter.
         filter: usize,
@@ -97,7 +98,7 @@ pub enum ExecuteError {
         /// The error.
         error: InstallError,
     },
-    /// The filters are installed, and the program was not executed; 0 if a filter answers so.
+    /// The filters are installed, and `execve` failed; 0 if a filter returned errno 0.
     Exec {
         /// The kernel's error.
         errno: Errno,
@@ -141,7 +142,7 @@ impl<'a> Execute<'a> {
         let image = self.image(&path, None)?;
         let by_shell = self.image(Path::new(SHELL), Some(&path))?;
         self.check(&image)?;
-        // From here on each call may be denied that isn't needed.
+        // The installed filters may deny every other call from here on.
         restore();
         let mut options = Install {
             flags: Flags::NONE,
@@ -155,7 +156,7 @@ impl<'a> Execute<'a> {
                 result = install::install(program, &options);
             }
             result.map_err(|error| ExecuteError::Install { filter, error })?;
-            // It stays set.
+            // `no_new_privs` stays set.
             options.no_new_privs = false;
         }
         let mut errno = image.execute();
@@ -188,7 +189,7 @@ impl<'a> Execute<'a> {
         Ok(Image::new(terminated(path.as_os_str())?, argv))
     }
 
-    /// Asks the filters about what is still to be done.
+    /// Evaluates the filters for the remaining calls.
     fn check(&self, image: &Image) -> Result<(), ExecuteError> {
         for (filter, (program, flags)) in self.filters.iter().enumerate() {
             install::check(program, *flags)
@@ -239,7 +240,7 @@ impl<'a> Execute<'a> {
     }
 }
 
-/// A file that can't be a program is refused while nothing is installed; what it contains is the kernel's to judge.
+/// Rejects a file that can't be executed before anything is installed; its format is left to the kernel.
 fn check_file(path: &Path) -> Result<(), ExecuteError> {
     let errno = |error: std::io::Error| Errno(error.raw_os_error().unwrap_or(libc::EACCES));
     let file = path
@@ -272,7 +273,7 @@ fn notifies(program: &Program) -> bool {
         .any(|op| matches!(op, Op::RetImm(ret) if Action::from_ret(ret).kind == ActionKind::Notify))
 }
 
-/// The number by which filters know the architecture of this program.
+/// The audit number of this program's architecture.
 fn native() -> u32 {
     host::arch().map_or(0, tamis_abi::Arch::audit)
 }
@@ -287,7 +288,7 @@ impl fmt::Display for NeededCall {
 }
 
 impl ExecuteError {
-    /// The index of the filter in the way, if one is.
+    /// The index of the filter that prevented the execution.
     pub const fn filter(&self) -> Option<usize> {
         match self {
             ExecuteError::Denied { filter, .. }
@@ -297,8 +298,8 @@ impl ExecuteError {
         }
     }
 
-    /// The exit code: 127 for a program that isn't there, 126 for one that can't be executed, 2 for filters that are in
-    /// the way by themselves, 4 where the kernel refuses one.
+    /// The exit code: 127 for a missing program, 126 for one that can't be executed, 2 for a filter that denies a
+    /// needed call, 4 for a filter that the kernel rejects.
     pub const fn exit_code(&self) -> u8 {
         match self {
             ExecuteError::NotFound(errno) | ExecuteError::Exec { errno, .. } => match errno.0 {
@@ -312,7 +313,7 @@ impl ExecuteError {
         }
     }
 
-    /// The correction, where there is one.
+    /// The correction, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             ExecuteError::Denied { call: NeededCall::Execve, .. } => Some(
@@ -365,7 +366,7 @@ mod tests {
         Program::new(insns, crate::NATIVE_ENDIAN).unwrap()
     }
 
-    /// None of these may change anything, so they can be tried in the process of the tests.
+    /// No case changes anything, so the test's own process can execute them.
     #[test]
     fn what_denies_or_notifies_is_refused_before_anything_is_installed() {
         let ret = |action: Action| program(&[Op::RetImm(action.ret())]);

@@ -14,7 +14,7 @@ pub enum Flag {
     Log,
     /// Don't turn on the mitigation against speculative store bypass. Kernel 4.17.
     SpecAllow,
-    /// Return a listener for the calls for which the filter returns notify. Kernel 5.0.
+    /// Return a listener for the calls with the action notify. Kernel 5.0.
     NewListener,
     /// Make a failed [`Tsync`](Flag::Tsync) return `ESRCH` instead of a thread. Kernel 5.7.
     TsyncEsrch,

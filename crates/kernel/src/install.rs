@@ -21,7 +21,7 @@ pub use crate::sys::seccomp::{Answer, set_filter, set_no_new_privs};
 /// Whether the calling thread may install filters without `no_new_privs`: whether it has `CAP_SYS_ADMIN`.
 ///
 /// ```
-/// // Without `/proc` nobody knows, and `no_new_privs` never hurts.
+/// // Without `/proc` the answer is false; `no_new_privs` is always safe.
 /// let _may: bool = tamis_kernel::install::is_privileged();
 /// ```
 pub fn is_privileged() -> bool {
@@ -66,8 +66,8 @@ pub enum InstallError {
         /// The length of the program.
         len_insns: usize,
     },
-    /// The program is for machines of the other byte order. The kernel can't tell, and would take it with the halves of
-    /// arguments swapped.
+    /// The program is for machines of the other byte order. The kernel can't detect it, and would accept the program
+    /// with the halves of arguments swapped.
     OtherByteOrder,
     /// A flag, or a combination of flags, requires another one.
     MissingFlag {

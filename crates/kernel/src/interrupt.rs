@@ -1,9 +1,9 @@
-//! Being told of a user's wish to end, instead of being ended by it.
+//! Handling a user's interrupt without losing the result of the current work.
 //!
-//! While an [`Interrupts`] lives, `SIGINT`, `SIGTERM` and `SIGHUP` don't end this process: they are noted, for work that has a
-//! result worth keeping. One that comes more than half a second after the first ends the process, in case the work doesn't.
-//! Until then others are part of the same wish: `timeout` sends its signal to a command and then to the command's group. So
-//! the value is kept until the result is written: a signal that comes after its end does what it did before.
+//! While an [`Interrupts`] exists, `SIGINT`, `SIGTERM` and `SIGHUP` don't end this process; they are recorded. A signal
+//! more than half a second after the first ends the process, in case the work doesn't stop. Signals within that time
+//! count as repetitions: `timeout` sends its signal to a command and then to the command's group. Keep the value until
+//! the result is written: afterwards signals have their previous effect.
 
 use crate::sys::interrupt;
 
@@ -15,14 +15,14 @@ use crate::sys::interrupt;
 /// ```
 #[derive(Debug)]
 pub struct Interrupts {
-    _caught: interrupt::Noted,
+    _caught: interrupt::SavedHandlers,
 }
 
 impl Interrupts {
     /// Begins to note them.
     pub fn catch() -> Interrupts {
         Interrupts {
-            _caught: interrupt::Noted::begin(),
+            _caught: interrupt::SavedHandlers::begin(),
         }
     }
 

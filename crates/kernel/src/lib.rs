@@ -9,8 +9,8 @@
 //! | [`mod@dump`] | reads the filters of a running process |
 //! | [`mod@differential`] | compares programs and calls in the kernel with tamis |
 //! | [`mod@measure`] | times system calls under filters |
-//! | [`mod@bpf`] | asks the kernel's verifier about extended programs, and runs them once |
-//! | [`mod@interrupt`] | notes the signals by which a user ends programs |
+//! | [`mod@bpf`] | checks extended programs with the kernel's verifier, and runs them once |
+//! | [`mod@interrupt`] | records the signals by which a user ends programs |
 //!
 //! These use primitives, with which other systems can be built:
 //!
@@ -21,7 +21,7 @@
 //! | [`mod@listener`] | replies to the calls that a filter passes to user space |
 //! | [`mod@search`] | finds the file of a program |
 //! | [`mod@memory`] | reads and writes the memory of other processes |
-//! | [`mod@affinity`] | says on which CPUs threads run |
+//! | [`mod@affinity`] | reads and sets the CPUs of threads |
 //! | [`mod@poll`] | waits for one of several descriptors |
 //!
 //! All `unsafe` is in the private module `sys`: thin wrappers of single system calls, and the code that a child
@@ -60,5 +60,5 @@ pub use probe::{Probe, probe};
 pub use run::{Command, Killed, RunError, RunResult, run, supervise};
 pub use status::{Status, lives};
 
-/// The byte order of this machine, in which the kernel stores `struct seccomp_data`.
+/// The byte order of this machine, in particular of `struct seccomp_data`.
 pub const NATIVE_ENDIAN: tamis_abi::Endian = tamis_abi::host::TARGET.endian;

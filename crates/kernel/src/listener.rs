@@ -1,4 +1,4 @@
-//! Replying to the calls for which a filter returns notify. Kernel 5.0.
+//! Replying to calls with the action notify. Kernel 5.0.
 //!
 //! Installing with [`Flag::NewListener`](crate::Flag::NewListener) gives a descriptor, which [`Listener`] wraps: it
 //! receives notified calls and sends replies. [`run::supervise`] runs a command under such a filter;
@@ -20,7 +20,7 @@ use std::time::Instant;
 use tamis_abi::SeccompData;
 
 use crate::errno::Errno;
-use crate::sys::listener::{self, Buffers, Timeout, Waited};
+use crate::sys::listener::{self, Buffers, Timeout, WaitResult};
 
 /// The descriptor of a filter with listener.
 ///
@@ -40,7 +40,7 @@ use crate::sys::listener::{self, Buffers, Timeout, Waited};
 pub struct Listener {
     fd: OwnedFd,
     buffers: Buffers,
-    /// Held while a pending call is received.
+    /// HeldChild while a pending call is received.
     receiving: Mutex<()>,
 }
 
@@ -55,7 +55,7 @@ pub struct Notification {
     pub call: SeccompData,
 }
 
-/// What waiting for a call ended with.
+/// The result of waiting for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// A call.
@@ -169,13 +169,13 @@ impl Listener {
         until: Option<BorrowedFd<'_>>,
     ) -> Result<Option<Notification>, ListenerError> {
         loop {
-            if self.wait(until, Timeout::Never)? != Waited::Call {
+            if self.wait(until, Timeout::Never)? != WaitResult::Call {
                 return Ok(None);
             }
             let receiving = self.receiving.lock();
             let _receiving = receiving.unwrap_or_else(PoisonError::into_inner);
             // Another thread may have received the call, and receiving would block regardless of `until`.
-            if self.wait(until, Timeout::AtOnce)? == Waited::Call
+            if self.wait(until, Timeout::AtOnce)? == WaitResult::Call
                 && let Some(notification) = self.take()?
             {
                 return Ok(Some(notification));
@@ -194,9 +194,9 @@ impl Listener {
     ) -> Result<Received, ListenerError> {
         loop {
             match self.wait(until, time.map_or(Timeout::Never, Timeout::At))? {
-                Waited::Call => {}
-                Waited::Ended => return Ok(Received::Ended),
-                Waited::TimedOut => return Ok(Received::TimedOut),
+                WaitResult::Call => {}
+                WaitResult::Ended => return Ok(Received::Ended),
+                WaitResult::TimedOut => return Ok(Received::TimedOut),
             }
             // It doesn't block: what poll has seen is counted, even if its caller has been killed.
             if let Some(notification) = self.take()? {
@@ -205,19 +205,19 @@ impl Listener {
         }
     }
 
-    /// Whether a task with the filter is left. Before 5.8 the kernel doesn't tell, and the answer is yes.
+    /// Whether a task with the filter is left; always true before 5.8, where it is unknown.
     ///
     /// # Errors
     /// [`Request::Wait`], if the descriptor isn't a listener.
     pub fn has_tasks(&self) -> Result<bool, ListenerError> {
-        Ok(self.wait(None, Timeout::AtOnce)? != Waited::Ended)
+        Ok(self.wait(None, Timeout::AtOnce)? != WaitResult::Ended)
     }
 
     fn wait(
         &self,
         until: Option<BorrowedFd<'_>>,
         timeout: Timeout,
-    ) -> Result<Waited, ListenerError> {
+    ) -> Result<WaitResult, ListenerError> {
         listener::wait(self.fd.as_fd(), until, timeout).map_err(Request::Wait.failed())
     }
 

@@ -1,7 +1,7 @@
 //! Reading and writing the memory of another process. Kernel 3.2.
 //!
-//! This needs the rights of a tracer, which a parent of the same user has, but doesn't stop the process: other threads
-//! of it may change what is read at any time. Protections are respected, unless said otherwise.
+//! This requires the rights of a tracer, which a parent of the same user has, but doesn't stop the process: its other
+//! threads may change the memory concurrently. Page protections are respected unless stated otherwise.
 
 use std::fs::OpenOptions;
 use std::io;

@@ -232,8 +232,7 @@ fn since(kind: ActionKind) -> KernelVersion {
     }
 }
 
-/// Asks the kernel whether it has an action. The version of the kernel, if known, decides for kernels before 4.14,
-/// which can't be asked.
+/// Whether the kernel has an action. Kernels before 4.14 lack the query; their version, if known, decides.
 pub fn action(kind: ActionKind, version: Option<KernelVersion>) -> Support {
     let since = since(kind);
     match (sys::seccomp::action_available(kind.ret()), version) {
@@ -247,7 +246,7 @@ pub fn action(kind: ActionKind, version: Option<KernelVersion>) -> Support {
     }
 }
 
-/// Asks the kernel whether it supports a flag.
+/// Whether the kernel supports a flag, by a query.
 pub fn flag(flag: Flag) -> Support {
     // The kernel rejects this flag alone even if it supports it.
     let asked = match flag {
@@ -273,7 +272,7 @@ fn action_bitmap(version: Option<KernelVersion>) -> Support {
     }
 }
 
-/// Asks the kernel for the sizes of its notification structures; `None` if there are no notifications. Kernel 5.0.
+/// The sizes of the kernel's notification structures; `None` if there are no notifications. Kernel 5.0.
 pub fn notify_sizes() -> Option<NotifySizes> {
     let sizes = sys::seccomp::notification_sizes().ok()?;
     Some(NotifySizes {

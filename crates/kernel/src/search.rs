@@ -1,8 +1,8 @@
-//! The file of a program that is named as in a shell.
+//! Finding the file of a program as a shell does.
 //!
-//! The search is that of `execvp`: a name with a slash is a path, any other is looked for in the folders of `PATH`. It
-//! comes before any filter, because a filter may deny the calls that it takes, and a name is then one call to execute.
-//! It asks the system what may be executed and executes nothing, so a file that is no program is found all the same.
+//! The search is that of `execvp`: a name with a slash is a path, any other is searched in the folders of `PATH`. It
+//! runs before any filter is installed, because a filter may deny its calls; afterwards a single `execve` suffices. It
+//! checks permissions and executes nothing, so a file in an unknown format is found too.
 
 use std::env;
 use std::ffi::{CString, OsStr};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// What a task's status file says at one moment.
+/// The content of a task's status file.
 pub struct Status(String);
 
 impl Status {
@@ -14,7 +14,7 @@ impl Status {
     }
 
     /// The status of any task; `None` if it is gone or without `/proc`.
-    pub fn of(tid: i32) -> Option<Status> {
+    pub fn read(tid: i32) -> Option<Status> {
         fs::read_to_string(format!("/proc/{tid}/status"))
             .ok()
             .map(Status)
@@ -62,7 +62,7 @@ impl Status {
 
 /// Whether there is a task of this number that hasn't ended: one that is only waited for has.
 pub fn lives(task: i32) -> bool {
-    Status::of(task).is_some_and(|status| !status.is_dead())
+    Status::read(task).is_some_and(|status| !status.is_dead())
 }
 
 #[cfg(test)]

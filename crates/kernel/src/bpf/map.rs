@@ -62,8 +62,9 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// A table with a value for each CPU, whose entries take memory when they are made: for programs that never run inside
-    /// of the kernel's allocation, such as at entries of calls. Each is what one CPU counted, so that programs need no atomic operations.
+    /// A hash table with a value for each CPU and entries allocated on demand. It is only for programs that never run
+    /// inside the kernel's allocator, such as those at entries of calls. Each CPU counts separately, so programs need
+    /// no atomic operations.
     ///
     /// # Errors
     /// As [`Array::new`].
@@ -140,8 +141,8 @@ fn sum(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Records that programs write and this process reads, in order: `BPF_MAP_TYPE_RINGBUF`. What has no room is lost, and
-/// programs are told. Kernel 5.8.
+/// A ring buffer from programs to this process, `BPF_MAP_TYPE_RINGBUF`. A record without space is lost, and the program
+/// gets an error. Kernel 5.8.
 #[derive(Debug)]
 pub struct Ring {
     map: std::os::fd::OwnedFd,
@@ -164,7 +165,7 @@ impl Ring {
         self.map.as_raw_fd()
     }
 
-    /// Hands each record that is complete to a function, in the order in which they were begun.
+    /// Calls a function with each complete record, in the order in which they were reserved.
     pub fn drain(&mut self, read: impl FnMut(&[u8])) {
         self.records.drain(read);
     }

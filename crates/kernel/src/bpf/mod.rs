@@ -1,8 +1,8 @@
-//! Extended programs in the kernel: what its verifier says of them, what they return, and what they see.
+//! Extended programs in the kernel: the verifier's result, return values, and data shared with this process.
 //!
-//! Filters of sockets and classifiers are attached to nothing: `BPF_PROG_TEST_RUN` runs them on a packet that is given.
-//! Programs of tracepoints run whenever something happens ([`Attached`]), and share [`Array`]s and [`Counts`] with this
-//! process. All of it takes `CAP_BPF`, tracepoints `CAP_PERFMON` too, or root.
+//! Socket filters and classifiers are not attached: `BPF_PROG_TEST_RUN` runs them on a given packet. Tracepoint
+//! programs run on every event ([`Attached`]), and share [`Array`]s and [`Counts`] with this process. All of it
+//! requires `CAP_BPF`, tracepoints also `CAP_PERFMON`, or root.
 
 mod map;
 
@@ -25,7 +25,8 @@ pub use map::{Array, Counts, Ring, possible_cpus};
 /// The file with the running kernel's types, in the form of BTF.
 pub const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// The bytes of [`TYPES`]: mapped where the kernel can (6.16), which reads what is looked at alone, else read, a page a call.
+/// The bytes of [`TYPES`]: mapped where the kernel supports it (6.16), so that only the used pages are read; otherwise
+/// read, one page per call.
 ///
 /// # Errors
 /// If there is no such file, or it can't be read.
@@ -81,7 +82,7 @@ pub struct LoadError {
     /// The error: `EPERM` without the permission to load programs, `EACCES` or `EINVAL` for programs that the verifier
     /// refuses.
     pub errno: Errno,
-    /// The verifier's messages, of which the last lines have the reason.
+    /// The verifier's messages; the last lines contain the reason.
     pub log: String,
 }
 
@@ -106,7 +107,7 @@ impl fmt::Display for LoadError {
 
 impl error::Error for LoadError {}
 
-/// What running a program gave.
+/// The result of running a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestRun {
     /// The lower half of r0.
@@ -208,12 +209,12 @@ fn load(kind: bpf::Kind, insns: &[Insn]) -> Result<Loaded, LoadError> {
 }
 
 impl Loaded {
-    /// Runs the program `repeat` times on an Ethernet frame of at least 14 bytes, with the bytes of a `struct __sk_buff`
-    /// as context, of which `mark`, `priority`, `ifindex` and `cb` are used. A filter of sockets sees the frame
-    /// without its first 14 bytes. `context` has the context after the last run.
+    /// Runs the program `repeat` times on an Ethernet frame of at least 14 bytes, with the bytes of a `struct
+    /// __sk_buff` as context; only `mark`, `priority`, `ifindex` and `cb` are used. A socket filter sees the frame
+    /// without its first 14 bytes. `context` receives the context of the last run.
     ///
     /// # Errors
-    /// The kernel's, `EINVAL` for a frame or a context that it doesn't take.
+    /// The kernel's; `EINVAL` for an unsuitable frame or context.
     pub fn test_run(
         &self,
         frame: &[u8],

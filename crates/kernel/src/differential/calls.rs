@@ -79,7 +79,7 @@ const GUARD_DATA: u16 = 0x9c1f;
 const OTHER_ERROR: u16 = 4001;
 /// `ENOSYS`, as the outcome of a call.
 const ENOSYS: Effect = Effect::Failed(libc::ENOSYS as u16);
-/// `uretprobe` and `uprobe`, for which the kernel runs no filter.
+/// `uretprobe` and `uprobe`; the kernel runs no filter for them.
 const EXEMPT: [u32; 2] = [335, 336];
 
 /// The outcome of a stack for one call.
@@ -91,8 +91,8 @@ pub struct Answer {
     pub outcome: Effect,
 }
 
-/// Whether a call can be made: one of x86-64, of i386, or of x32, which is x86-64 with another number, except the
-/// two for which no filter runs.
+/// Whether a call can be made here: those of x86-64, i386 and x32 (x86-64 with different numbers), except the two
+/// [`EXEMPT`] ones.
 pub fn can_make(call: &SeccompData) -> bool {
     match call.arch {
         arch if arch == Arch::X86_64.audit() => !EXEMPT.contains(&call.nr),
@@ -220,7 +220,7 @@ fn all(
 /// The outcomes of the first calls, up to the first kill.
 fn some_answers(filters: &[&[Insn]], calls: &[SeccompData]) -> Result<Vec<Answer>, AskError> {
     let board = Shared::<Board>::new().map_err(AskError::Start)?;
-    let raw: Vec<RawCall> = calls.iter().map(RawCall::of).collect();
+    let raw: Vec<RawCall> = calls.iter().map(RawCall::from_data).collect();
     let plan = Plan {
         filters,
         calls: &raw,

@@ -11,8 +11,9 @@
 //!
 //! Differences from seccomp filters: loads have network byte order, and the checks are less strict.
 //!
-//! Programs that are filters of sockets are tested by the same means, on any packets. These have no device, so a load of what a device
-//! has ends the program with A. The question comes before the load: it replaces A by the length for yes or for no.
+//! Socket filters are tested the same way, on any packets. These have no device, so a load of device data ends the
+//! program and returns A. The comparison is therefore placed before the load: it replaces A by the length for yes or
+//! no.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -24,7 +25,7 @@ use super::pace::Pace;
 use super::{AskError, CheckerAnswer};
 use crate::sys::socket;
 
-/// A pair of sockets, one of which has the program as its filter.
+/// A pair of sockets; one has the program as its filter.
 #[derive(Debug)]
 pub struct Packets {
     sender: UnixDatagram,
@@ -75,9 +76,9 @@ impl Packets {
         self.ask(&question, ret, packets.iter().map(Vec::as_slice))
     }
 
-    /// Whether a socket's program returns `ret` in the kernel, for each of these packets, which have at least two
-    /// bytes. They have no device, no headers, and 0 for other values beside them. Each load of what a device has takes six
-    /// instructions more of those that a filter may have.
+    /// Whether a socket filter returns `ret` in the kernel, for each of these packets of at least two bytes. They have
+    /// no device, no headers, and 0 for the other ancillary data. Each load of device data needs six additional
+    /// instructions, which count towards the limit of a filter.
     ///
     /// # Errors
     /// [`AskError::Start`] if the program is rejected or a packet can't be sent.

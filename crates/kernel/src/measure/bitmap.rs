@@ -96,7 +96,7 @@ fn measure(
     let measured = measure_passes(stacks, &workload, rounds, FEW, &mut |_| {})?.subjects;
     let pairs = measured[0].calls.iter().zip(&measured[1].calls);
     let costs: Vec<Cost> = pairs
-        .map(|(without, with)| Cost::of(without, with))
+        .map(|(without, with)| Cost::from_timings(without, with))
         .collect();
     let (of_ballast, costs) = costs.split_at(arches.len());
     let answer = |(call, cost): (&SeccompData, &Cost)| {
@@ -116,7 +116,7 @@ struct Cost {
 }
 
 impl Cost {
-    fn of(without: &Timing, with: &Timing) -> Cost {
+    fn from_timings(without: &Timing, with: &Timing) -> Cost {
         Cost {
             plain_ns: without.min_ns,
             more_ns: with.min_ns - without.min_ns,

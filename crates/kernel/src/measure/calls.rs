@@ -73,7 +73,7 @@ const AS_THEY_ARE: &[&str] = &[
     "wait4",
 ];
 
-/// Calls with arguments for which the kernel fails, or does nothing, with any other arguments.
+/// Calls that fail or do nothing with the replaced arguments.
 const STAND_INS: &[Group] = &[
     Group {
         how: "its descriptor is one that isn't open",

@@ -14,8 +14,8 @@ pub struct Clock {
     pub name: &'static str,
     /// The length of a tick, by `CLOCK_MONOTONIC_RAW` over the whole measurement.
     pub ns_per_tick: f64,
-    /// The steps in which it advances. A batch has [`CALLS_PER_BATCH`](super::CALLS_PER_BATCH) calls, so the time
-    /// of a call is finer by this factor.
+    /// The granularity of the clock. A batch has [`CALLS_PER_BATCH`](super::CALLS_PER_BATCH) calls, so the time of a
+    /// call is finer by this factor.
     pub granularity_ns: f64,
     /// The time for reading it.
     pub reading_ns: f64,
@@ -25,7 +25,7 @@ pub struct Clock {
 
 impl Clock {
     /// The clock of this machine, with its rates over increasing times, the last over the whole measurement.
-    pub(super) fn of(rates: &[f64]) -> Clock {
+    pub(super) fn from_rates(rates: &[f64]) -> Clock {
         let ns_per_tick = rates.last().copied().unwrap_or(1.0);
         let least = rates.iter().copied().fold(ns_per_tick, f64::min);
         let most = rates.iter().copied().fold(ns_per_tick, f64::max);
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_rate_that_changes_is_told() {
-        let drift = |rates: &[f64]| Clock::of(rates).drift;
+        let drift = |rates: &[f64]| Clock::from_rates(rates).drift;
         assert_eq!(drift(&[]), 0.0);
         assert_eq!(drift(&[0.5, 0.5]), 0.0);
         assert!((drift(&[0.25, 0.75, 0.5]) - 1.0).abs() < 1e-9);

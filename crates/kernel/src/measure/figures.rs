@@ -12,7 +12,7 @@ use crate::sys::timing::Series;
 use super::child::ChildTimes;
 use super::{Measured, Timing};
 
-/// The rounds for which the minima must be unchanged.
+/// The number of rounds with unchanged minima.
 const SETTLED_ROUNDS: usize = 4;
 /// The largest decrease of a minimum that counts as unchanged, per call.
 const SETTLED_NS: f64 = 0.2;
@@ -88,7 +88,7 @@ impl Figures {
         }
     }
 
-    /// Ends a round, in which each subject has had one child.
+    /// Ends a round of one child per subject.
     pub(super) fn end_round(&mut self) {
         self.rounds += 1;
     }

@@ -229,7 +229,7 @@ fn measure_passes(
     on_progress: &mut dyn FnMut(Progress),
 ) -> Result<Measurement, MeasureError> {
     let series = series(workload, passes)?;
-    let calls: Vec<RawCall> = workload.calls.iter().map(RawCall::of).collect();
+    let calls: Vec<RawCall> = workload.calls.iter().map(RawCall::from_data).collect();
     let cpu = timing::last_cpu().map_err(MeasureError::Start)?;
     let child = Child {
         calls: &calls,
@@ -264,7 +264,7 @@ fn measure_passes(
         is_settled = figures.are_settled(rate);
         rates.push(rate);
     }
-    let clock = Clock::of(&rates);
+    let clock = Clock::from_rates(&rates);
     Ok(Measurement {
         subjects: figures.summary(clock.ns_per_tick),
         rounds: figures.rounds(),

@@ -23,7 +23,7 @@ use tamis_bpf::stack::Stack;
 use crate::errno::Errno;
 use crate::flags::{Flag, Flags};
 use crate::listener::{Listener, Notification, Reply};
-use crate::spawn::{Child, Held, Spawn, SpawnError};
+use crate::spawn::{Child, HeldChild, Spawn, SpawnError};
 use crate::status::Status;
 
 pub use crate::ended::Ended;
@@ -33,7 +33,7 @@ use supervise::Answer;
 /// A command and its filters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// The program: a path if it contains a slash, else a name to be looked for in `PATH`.
+    /// The program: a path if it contains a slash, otherwise a name in `PATH`.
     pub program: OsString,
     /// Its arguments, without the program's name.
     pub args: Vec<OsString>,
@@ -152,7 +152,9 @@ fn start_error(error: io::Error) -> RunError {
 fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<RunResult, RunError> {
     let stack = &command.filters;
     let spawn = command.spawn(answer.is_some());
-    let held = spawn.start().map_err(|error| RunError::of(error, stack))?;
+    let held = spawn
+        .start()
+        .map_err(|error| RunError::from_spawn(error, stack))?;
     let Some(answer) = answer else {
         return run_to_end(command, held, stack);
     };
@@ -184,7 +186,7 @@ fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<RunRes
 }
 
 /// Releases a child and waits for its end.
-fn run_to_end(command: &Command, held: Held, stack: &Stack) -> Result<RunResult, RunError> {
+fn run_to_end(command: &Command, held: HeldChild, stack: &Stack) -> Result<RunResult, RunError> {
     let mut report = RunResult {
         ended: Ended::Exited(0),
         killed: Vec::new(),
@@ -204,7 +206,7 @@ fn run_to_end(command: &Command, held: Held, stack: &Stack) -> Result<RunResult,
     };
     report.ended = ended.map_err(RunError::NotWaitedFor)?;
     if let Some(error) = child.error() {
-        return Err(RunError::of(error, stack));
+        return Err(RunError::from_spawn(error, stack));
     }
     if !child.has_filters() {
         report.notes.push(Note::NotExecuted);
@@ -213,11 +215,11 @@ fn run_to_end(command: &Command, held: Held, stack: &Stack) -> Result<RunResult,
 }
 
 /// Attaches to the waiting child; without permission, it runs untraced.
-fn start_tracing(held: &Held, notes: &mut Vec<Note>) -> bool {
+fn start_tracing(held: &HeldChild, notes: &mut Vec<Note>) -> bool {
     match trace::attach(held) {
         Ok(_) => true,
         // It was already killed, and an ended process isn't traceable.
-        Err(_) if Status::of(held.pid()).is_some_and(|status| status.is_dead()) => false,
+        Err(_) if Status::read(held.pid()).is_some_and(|status| status.is_dead()) => false,
         Err(error) => {
             notes.push(Note::NotTraced(error.errno));
             false
@@ -226,7 +228,7 @@ fn start_tracing(held: &Held, notes: &mut Vec<Note>) -> bool {
 }
 
 impl RunError {
-    fn of(error: SpawnError, stack: &Stack) -> RunError {
+    fn from_spawn(error: SpawnError, stack: &Stack) -> RunError {
         match error {
             SpawnError::ZeroByte => RunError::ZeroByte,
             SpawnError::Start { errno, .. } => RunError::Start(errno),

@@ -63,7 +63,7 @@ pub enum Note {
     NotExecuted,
     /// The listener failed, so notified calls got no more replies.
     NotAnswered(Errno),
-    /// The command has ended and what it started hasn't: notified calls of these tasks fail with `ENOSYS` from now on.
+    /// Descendants outlived the command: their notified calls fail with `ENOSYS` from now on.
     TasksLeft,
     /// A process with several threads was killed by `SIGSYS`, and the thread that caused it is unknown.
     ThreadUnknown {

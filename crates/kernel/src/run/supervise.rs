@@ -10,8 +10,8 @@ use crate::spawn::PendingListener;
 /// The function that replies to notified calls.
 pub(crate) type Answer<'a> = dyn FnMut(&Listener, &Notification) -> Reply + Send + 'a;
 
-/// Replies to calls until the command has ended: then `has_ended` is set and `stop` is readable. Returns whether tasks with
-/// the filter are left, to whose calls nobody will reply.
+/// Replies to calls until the command has ended: then `has_ended` is set and `stop` is readable. Returns whether tasks
+/// with the filter are left, whose calls get no more replies.
 pub(crate) fn answer_until_end(
     pending: &PendingListener,
     has_ended: &AtomicBool,

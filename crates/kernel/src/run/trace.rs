@@ -18,7 +18,7 @@ use crate::ended::Ended;
 use crate::errno::Errno;
 use crate::run::report::{Killed, Note, RunResult, Scope, Trapped};
 use crate::run::verdict;
-use crate::spawn::{Child, Held};
+use crate::spawn::{Child, HeldChild};
 use crate::status::Status;
 use crate::tracee::{self, Event, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee};
 
@@ -26,7 +26,7 @@ use crate::tracee::{self, Event, Resume, Stop, Stopped, TraceError, TraceOptions
 const MAX_RECORDED: usize = 1000;
 
 /// Starts tracing a child of the calling thread and its future descendants.
-pub(crate) fn attach(held: &Held) -> Result<Tracee, TraceError> {
+pub(crate) fn attach(held: &HeldChild) -> Result<Tracee, TraceError> {
     let options = TraceOptions::EXIT
         | TraceOptions::CLONE
         | TraceOptions::FORK
@@ -104,7 +104,7 @@ impl Tracer<'_> {
             return;
         };
         let tid = stopped.tracee().tid();
-        let status = Status::of(tid);
+        let status = Status::read(tid);
         let process = process_of(tid, status.as_ref());
         let in_set = |set| {
             let status = status.as_ref()?;
@@ -146,7 +146,7 @@ impl Tracer<'_> {
             return;
         }
         let tid = stopped.tracee().tid();
-        let status = Status::of(tid);
+        let status = Status::read(tid);
         let process = process_of(tid, status.as_ref());
         if self.doomed.contains(&process) {
             return;

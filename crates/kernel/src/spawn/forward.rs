@@ -13,15 +13,15 @@ use crate::errno::Errno;
 use crate::sys::fd;
 use crate::sys::process::Process;
 use crate::sys::ptrace;
-use crate::sys::signal::{self, Caught, WAKE};
+use crate::sys::signal::{self, SavedHandlers, WAKE};
 use crate::sys::wait::{self, Event};
 use crate::tracee::Resume;
 
 use super::{SpawnError, Step};
 
-/// The signals that are forwarded to the child when other processes send them to this one: those whose meaning is
-/// up to the program. Not forwarded are faults, `SIGPIPE`, `SIGCHLD` and signals of this process's limits and
-/// timers, which concern this process, and those of job control, which go to whole groups.
+/// The signals that are forwarded to the child when other processes send them to this one: those with a meaning defined
+/// by the program. Not forwarded are faults, `SIGPIPE`, `SIGCHLD` and signals of this process's limits and timers,
+/// which concern this process, and those of job control, which go to whole groups.
 fn forwarded() -> Vec<i32> {
     let named = [
         libc::SIGHUP,
@@ -41,13 +41,13 @@ fn forwarded() -> Vec<i32> {
 /// after the run.
 static PIPE: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
 
-/// Held by the child that gets the signals.
+/// HeldChild by the child that gets the signals.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The byte that tells the thread to end.
+/// The byte that stops the thread.
 const STOP: u8 = 0;
 
-/// The process to which signals are sent: only between fork and reaping.
+/// The process that receives the signals: only between fork and reaping.
 type Target = Arc<Mutex<Option<Process>>>;
 
 /// The means to send a child signals, from any thread and even after its end.
@@ -79,7 +79,7 @@ pub(super) struct Forwarding {
 /// Dropped in this order: the handlers must be removed before the thread ends.
 #[derive(Debug)]
 struct Active {
-    caught: Caught,
+    caught: SavedHandlers,
     _thread: Thread,
     _turn: MutexGuard<'static, ()>,
 }
@@ -92,7 +92,7 @@ struct Thread {
 }
 
 impl Forwarding {
-    /// Starts forwarding if `wanted` and no other child gets the signals.
+    /// Starts forwarding if `wanted` and no other child receives the signals.
     pub(super) fn start(wanted: bool) -> Result<Forwarding, SpawnError> {
         let target = Target::default();
         let turn = match wanted.then(|| TURN.try_lock()) {
@@ -109,7 +109,7 @@ impl Forwarding {
                     .spawn(move || forward(reader, &target))
                     .map_err(|error| Step::Thread.failed_io(&error))?;
                 Some(Active {
-                    caught: Caught::new(&forwarded(), stop.as_raw_fd()),
+                    caught: SavedHandlers::new(&forwarded(), stop.as_raw_fd()),
                     _thread: Thread {
                         stop,
                         handle: Some(handle),
@@ -127,7 +127,7 @@ impl Forwarding {
         self.active.is_some()
     }
 
-    /// The signals whose handlers the child must reset before it executes.
+    /// The signals with handlers that the child must reset before it executes.
     pub(super) fn reset_in_child(&self) -> Vec<i32> {
         let caught = self
             .active

@@ -1,10 +1,10 @@
 //! The listener of a child's filters.
 //!
-//! The listener is created in the child, when it installs its filter. Any system call with which the child could
-//! send or announce it may itself be waiting for the supervisor, so the child makes none: until it executes the
-//! command it shares the descriptor table with the parent, in which the listener appears, and it stores the number
-//! in shared memory. This needs no rights beyond those for installing the filter, while fetching the descriptor
-//! with `pidfd_getfd` would need those of a tracer.
+//! The listener is created in the child, when it installs its filter. The child can't send or announce it: each such
+//! system call may itself wait for the supervisor. Instead, it shares the descriptor table with the parent until it
+//! executes the command, so the listener appears there, and it stores the number in shared memory. This needs no rights
+//! beyond those for installing the filter, while fetching the descriptor with `pidfd_getfd` would need those of a
+//! tracer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::listener::{Listener, ListenerError};
 use crate::sys::fd;
 use crate::sys::page::SharedPage;
 
-/// The longest pause between looks for a listener.
+/// The longest pause between polls for a listener.
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
 /// The future listener of a child's filters.

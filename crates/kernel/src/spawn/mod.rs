@@ -1,9 +1,9 @@
 //! Starting a command under filters.
 //!
-//! [`Spawn::start`] forks a child that waits: it exists, can be traced, and does nothing until [`Held::release`].
-//! Then it installs its filters and executes the command. From the first filter on, its system calls may be denied,
-//! so it reports errors through shared memory, and ends even if the filter denies `exit_group`. The command
-//! inherits everything else: standard streams, environment, directory, signal mask.
+//! [`Spawn::start`] forks a child that waits: it exists, can be traced, and does nothing until [`HeldChild::release`].
+//! Then it installs its filters and executes the command. From the first filter on, its system calls may be denied, so
+//! it reports errors through shared memory, and ends even if the filter denies `exit_group`. The command inherits
+//! everything else: standard streams, environment, directory, signal mask.
 //!
 //! While a [`Child`] lives, signals from other processes to this one are forwarded to it on request; signals from
 //! the terminal reach it anyway. A listener appears in this process without a call of the child:
@@ -53,9 +53,9 @@ pub use listener::PendingListener;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Spawn<'a> {
-    /// The program: a path if it contains a slash, else a name to be looked for in `PATH`.
+    /// The program: a path if it contains a slash, otherwise a name in `PATH`.
     pub program: OsString,
-    /// What the program is told it is called, if not that.
+    /// `argv[0]`, if it differs from `program`.
     pub name: Option<OsString>,
     /// Its arguments, without the program's name.
     pub args: Vec<OsString>,
@@ -70,13 +70,14 @@ pub struct Spawn<'a> {
     /// Kill the command if the calling *thread* ends first, even by `SIGKILL`. This doesn't apply to its
     /// descendants, and the kernel resets it if the command executes a program with privileges of its own.
     pub die_with_parent: bool,
-    /// What the child does before it executes the program, or in place of that.
+    /// Code that the child runs before it executes the program, or instead.
     pub body: Option<&'a dyn Body>,
 }
 
-/// What a child does before it executes a program, or in place of that.
+/// Code that a child runs before it executes a program, or instead.
 ///
-/// Other threads of the parent may hold any lock at the moment of the fork: neither function may allocate, lock or panic.
+/// Other threads of the parent may hold any lock at the moment of the fork: neither function may allocate, lock or
+/// panic.
 pub trait Body: fmt::Debug + Sync {
     /// Is called before the first filter, with all signals blocked and with the parent's table of descriptors.
     ///
@@ -92,7 +93,7 @@ pub trait Body: fmt::Debug + Sync {
 /// A child that waits to be [released](Self::release). Dropping it kills it.
 #[derive(Debug)]
 #[must_use = "dropping it kills the child"]
-pub struct Held {
+pub struct HeldChild {
     child: Child,
     gate: PipeWriter,
 }
@@ -132,7 +133,7 @@ impl<'a> Spawn<'a> {
     ///
     /// # Errors
     /// See [`SpawnError`]; [`Child::error`] reports errors in the child.
-    pub fn start(&self) -> Result<Held, SpawnError> {
+    pub fn start(&self) -> Result<HeldChild, SpawnError> {
         let argv = self.argv()?;
         let filters = self.installations()?;
         let flags: Vec<Flags> = filters.iter().map(|(_, flags)| *flags).collect();
@@ -163,7 +164,7 @@ impl<'a> Spawn<'a> {
             forwarding,
             _reports: reports,
         };
-        Ok(Held { child, gate })
+        Ok(HeldChild { child, gate })
     }
 
     fn argv(&self) -> Result<Argv, SpawnError> {
@@ -187,7 +188,7 @@ impl<'a> Spawn<'a> {
     }
 }
 
-impl Held {
+impl HeldChild {
     /// The child's process number.
     pub const fn pid(&self) -> i32 {
         self.child.pid
@@ -198,7 +199,7 @@ impl Held {
         &self.child
     }
 
-    /// Whether this process will be able to wait for the child: a command that nobody can wait for should not begin.
+    /// Checks whether this process can wait for the child; otherwise the command should not start.
     ///
     /// # Errors
     /// The error of `waitid`: a filter that this process has inherited may deny it.
@@ -208,7 +209,7 @@ impl Held {
 
     /// Lets the child install its filters and execute its command.
     pub fn release(self) -> Child {
-        let Held { child, mut gate } = self;
+        let HeldChild { child, mut gate } = self;
         // If this fails, the child is gone, and waiting for it gives the reason.
         let _ = gate.write_all(&[1]);
         child
@@ -290,14 +291,14 @@ impl Child {
 
     /// Whether it has all its filters: later events concern the command or its execution.
     pub fn has_filters(&self) -> bool {
-        matches!(Stage::of(&self.page), Stage::Exec | Stage::Returned)
+        matches!(Stage::load(&self.page), Stage::Exec | Stage::Returned)
     }
 
     /// The error that kept the child from executing its command; `None` if it hasn't failed.
     pub fn error(&self) -> Option<SpawnError> {
         let errno = Errno(self.page.errno.load(Ordering::Acquire));
         let filter = self.page.filter.load(Ordering::Acquire) as usize;
-        let stage = Stage::of(&self.page);
+        let stage = Stage::load(&self.page);
         if errno.0 == 0 && stage != Stage::Returned {
             let is_killed = self.ended.is_some_and(|ended| ended.is_by(libc::SIGSYS));
             let error = match stage {

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use crate::errno::Errno;
 use crate::sys::check;
 
-/// The CPUs on which a thread may run, in order; 0 is the calling thread.
+/// The affinity mask of a thread, in order; 0 is the calling thread.
 pub(crate) fn get(tid: libc::pid_t) -> Result<Vec<usize>, Errno> {
     let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
     // SAFETY: the kernel fills at most this size.

@@ -19,7 +19,7 @@ const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
 /// `BPF_F_MMAPABLE`: the values of an array can be mapped.
 pub(crate) const MAPPABLE: u32 = 1 << 10;
 
-/// What `BPF_MAP_CREATE` takes, up to the last field that is used here; the kernel takes the rest as 0.
+/// The attributes of `BPF_MAP_CREATE` up to the last used field; the kernel assumes 0 for the rest.
 #[repr(C)]
 struct Create {
     kind: u32,
@@ -29,7 +29,7 @@ struct Create {
     flags: u32,
 }
 
-/// What operations on an element take.
+/// The attributes of operations on an element.
 #[repr(C)]
 struct Element {
     map: u32,
@@ -39,7 +39,7 @@ struct Element {
     flags: u64,
 }
 
-/// What `BPF_RAW_TRACEPOINT_OPEN` takes.
+/// The attributes of `BPF_RAW_TRACEPOINT_OPEN`.
 #[repr(C)]
 struct RawTracepoint {
     name: u64,
@@ -47,7 +47,7 @@ struct RawTracepoint {
     padding: u32,
 }
 
-/// What `BPF_OBJ_GET_INFO_BY_FD` takes.
+/// The attributes of `BPF_OBJ_GET_INFO_BY_FD`.
 #[repr(C)]
 struct ObjectInfo {
     fd: u32,
@@ -55,18 +55,18 @@ struct ObjectInfo {
     info: u64,
 }
 
-/// What a program is loaded as.
+/// The type of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     /// `BPF_PROG_TYPE_*`.
     pub(crate) program: u32,
-    /// `BPF_*`, the type of attachment that the verifier is told.
+    /// The expected type of attachment, `BPF_*`.
     pub(crate) attach: u32,
     /// The type in the kernel's BTF that it is attached to, or 0.
     pub(crate) attach_btf_id: u32,
 }
 
-/// What `BPF_PROG_LOAD` takes, up to the last field that is used here; the kernel takes the rest as 0.
+/// The attributes of `BPF_PROG_LOAD` up to the last used field; the kernel assumes 0 for the rest.
 #[repr(C)]
 struct Load {
     kind: u32,
@@ -91,7 +91,7 @@ struct Load {
     attach_btf_id: u32,
 }
 
-/// What `BPF_PROG_TEST_RUN` takes and gives.
+/// The attributes of `BPF_PROG_TEST_RUN`.
 #[repr(C)]
 #[derive(Default)]
 struct TestRun {
@@ -143,8 +143,8 @@ pub(crate) fn load(kind: Kind, insns: &[[u8; 8]], log: &mut [u8]) -> Result<Owne
         line_infos: 0,
         attach_btf_id: kind.attach_btf_id,
     };
-    // SAFETY: the kernel reads the structure and what it points to: `insn_count` instructions of eight bytes, and a
-    // string with its end. It writes at most `log_bytes` to `log`, which is borrowed for that.
+    // SAFETY: the kernel reads the structure and the memory behind its pointers: `insn_count` instructions of eight
+    // bytes, and a terminated string. It writes at most `log_bytes` to `log`, which is borrowed for that.
     let returned = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -174,7 +174,7 @@ pub(crate) fn test_run(
         context_out: context.as_mut_ptr() as u64,
         ..TestRun::default()
     };
-    // SAFETY: the kernel reads `data` and `context`, whose sizes it is given, and writes the structure and at most as
+    // SAFETY: the kernel reads `data` and `context` according to their sizes, and writes the structure and at most as
     // many bytes of `context`, which is borrowed for that. The packet isn't written back: `data_out` is 0.
     let returned = unsafe {
         libc::syscall(
@@ -215,8 +215,8 @@ pub(crate) fn create_map(
     Ok(fd::adopt(check(returned)? as RawFd))
 }
 
-/// The value of a key. `value` must have room for what the kernel writes: for maps with a value for each CPU one of
-/// each possible CPU, each rounded up to eight bytes.
+/// The value of a key. `value` must have space for the kernel's output: for maps with a value per CPU, one for each
+/// possible CPU, rounded up to eight bytes.
 ///
 /// # Safety
 /// The sizes of key and value must be those of the map.
@@ -233,7 +233,7 @@ unsafe fn element(
         value: value as u64,
         flags: 0,
     };
-    // SAFETY: the caller promises that the kernel reads and writes what key and value have room for.
+    // SAFETY: the caller guarantees that key and value have the sizes of the map.
     let returned = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -250,7 +250,7 @@ unsafe fn element(
 pub(crate) struct SizedMap {
     pub(crate) fd: OwnedFd,
     pub(crate) key_bytes: usize,
-    /// What the kernel reads and writes for a value.
+    /// The size of a value for the kernel.
     pub(crate) value_bytes: usize,
 }
 
@@ -318,7 +318,7 @@ pub(crate) fn attach_tracing(program: BorrowedFd<'_>) -> Result<OwnedFd, Errno> 
     Ok(fd::adopt(check(returned)? as RawFd))
 }
 
-/// The bytes of `struct bpf_prog_info`, as many as fit; what an older kernel doesn't know stays 0.
+/// The bytes of `struct bpf_prog_info`, as many as fit; fields unknown to an older kernel stay 0.
 pub(crate) fn program_info(program: BorrowedFd<'_>, info: &mut [u8]) -> Result<(), Errno> {
     let mut attributes = ObjectInfo {
         fd: program.as_raw_fd() as u32,

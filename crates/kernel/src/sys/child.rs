@@ -37,7 +37,7 @@ pub(crate) enum Stage {
 
 impl Stage {
     /// The stage in a [`Page`].
-    pub(crate) fn of(page: &Page) -> Stage {
+    pub(crate) fn load(page: &Page) -> Stage {
         match page.stage.load(Ordering::Acquire) {
             1 => Stage::NoNewPrivs,
             2 => Stage::Install,
@@ -56,7 +56,7 @@ pub(crate) struct Argv {
 }
 
 impl Argv {
-    /// The program, what it is told it is called, and its arguments.
+    /// The program, `argv[0]` and the arguments.
     pub(crate) fn new(program: CString, name: CString, args: Vec<CString>) -> Argv {
         let strings: Vec<CString> = std::iter::once(name).chain(args).collect();
         let pointers = strings
@@ -97,7 +97,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) share_files: bool,
     /// The page for the report.
     pub(crate) page: &'a Page,
-    /// What happens before `exec`, or in place of it.
+    /// Code that runs before `exec`, or instead.
     pub(crate) body: Option<&'a dyn Body>,
 }
 

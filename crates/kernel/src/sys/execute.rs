@@ -1,8 +1,8 @@
-//! Becoming another program, with the signals and descriptors that this process was started with.
+//! Executing another program with the signals and descriptors at the start of this process.
 //!
-//! Before `main` the Rust runtime ignores `SIGPIPE` and opens `/dev/null` where a standard stream is closed. Both would be
-//! inherited. A constructor of the program, which the C library calls before the runtime starts, notes what there was, and
-//! [`restore`] puts it back. Libraries have none: nothing is called when one is loaded.
+//! Before `main` the Rust runtime ignores `SIGPIPE` and opens `/dev/null` where a standard stream is closed. Both would
+//! be inherited. A constructor of the program, which runs before the runtime starts, records the original state, and
+//! [`restore`] restores it. Libraries have no such constructor.
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::errno::Errno;
 use crate::sys::check;
 
-/// What the process was started with: bit 0, 1 or 2 for a closed descriptor, [`PIPE_IGNORED`], [`NOTED`].
+/// The recorded state: bit 0, 1 or 2 for a closed descriptor, [`PIPE_IGNORED`], [`NOTED`].
 static START: AtomicU32 = AtomicU32::new(0);
 /// `SIGPIPE` was ignored.
 const PIPE_IGNORED: u32 = 1 << 3;
@@ -20,7 +20,7 @@ const PIPE_IGNORED: u32 = 1 << 3;
 const NOTED: u32 = 1 << 4;
 const STANDARD_STREAMS: [i32; 3] = [0, 1, 2];
 
-/// Notes what there is. The C library calls it before `main` where a program says so.
+/// Records the state at the start. A constructor: the C library calls it before `main`.
 pub extern "C" fn note() {
     let mut start = NOTED;
     for fd in STANDARD_STREAMS {
@@ -44,8 +44,8 @@ pub(crate) fn was_closed(fd: i32) -> bool {
     STANDARD_STREAMS.contains(&fd) && START.load(Ordering::Relaxed) & (1 << fd) != 0
 }
 
-/// Undoes what the runtime has changed. Descriptors that were closed at the start are closed when the process becomes
-/// another program, so that messages until then go nowhere else.
+/// Undoes the changes of the runtime. Descriptors that were closed at the start are closed by `execve`, so that earlier
+/// messages go nowhere else.
 pub(crate) fn restore() {
     let start = START.load(Ordering::Relaxed);
     if start & NOTED == 0 {
@@ -63,7 +63,7 @@ pub(crate) fn restore() {
     }
 }
 
-/// Asks whether this process may execute a file, or search a folder: with its effective rights.
+/// Whether this process may execute a file or search a folder, with its effective rights.
 pub(crate) fn may_execute(file: &CStr) -> Result<(), Errno> {
     // SAFETY: the text ends with a zero byte.
     let returned =
@@ -79,7 +79,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Of a file and the arguments of the program, the first of which is its name.
+    /// The image of a file with the arguments of the program, starting with `argv[0]`.
     pub(crate) fn new(path: CString, argv: Vec<CString>) -> Image {
         let pointers = argv.iter().map(|text| text.as_ptr());
         Image {

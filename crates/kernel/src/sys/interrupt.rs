@@ -14,15 +14,15 @@ static FIRST_NS: AtomicU64 = AtomicU64::new(0);
 
 /// The actions before, for those signals that weren't ignored.
 #[derive(Debug)]
-pub(crate) struct Noted(Vec<(i32, libc::sigaction)>);
+pub(crate) struct SavedHandlers(Vec<(i32, libc::sigaction)>);
 
-impl Noted {
-    pub(crate) fn begin() -> Noted {
+impl SavedHandlers {
+    pub(crate) fn begin() -> SavedHandlers {
         FIRST_NS.store(0, Ordering::Release);
         let mut before = Vec::new();
         for signal in SIGNALS {
             let mut old = MaybeUninit::<libc::sigaction>::zeroed();
-            // SAFETY: a null action only asks for the present one, which all zeros stand for if that fails.
+            // SAFETY: a null action only queries the present one; if that fails, `old` stays zeroed.
             let old = unsafe {
                 libc::sigaction(signal, ptr::null(), old.as_mut_ptr());
                 old.assume_init()
@@ -32,17 +32,17 @@ impl Noted {
             }
             let mut new = old;
             new.sa_sigaction = on_signal as *const () as libc::sighandler_t;
-            // Calls that wait return early, so that whoever waits looks.
+            // Without `SA_RESTART`, interrupted calls return early and their callers notice the signal.
             new.sa_flags = 0;
-            // SAFETY: the handler does only what is async-signal-safe.
+            // SAFETY: the handler is async-signal-safe.
             unsafe { libc::sigaction(signal, &raw const new, ptr::null_mut()) };
             before.push((signal, old));
         }
-        Noted(before)
+        SavedHandlers(before)
     }
 }
 
-impl Drop for Noted {
+impl Drop for SavedHandlers {
     fn drop(&mut self) {
         for (signal, before) in &self.0 {
             // SAFETY: the action is one that the kernel has returned.
@@ -67,7 +67,7 @@ extern "C" fn on_signal(signal: i32) {
     }
 }
 
-/// The time by a clock that only goes forward, and never 0.
+/// The monotonic time, never 0.
 fn now_ns() -> u64 {
     let mut now = MaybeUninit::<libc::timespec>::zeroed();
     // SAFETY: the clock exists, and its time is written to a structure of that type, which may be all zeros. The function is

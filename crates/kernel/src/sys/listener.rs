@@ -55,9 +55,9 @@ impl Timeout {
     }
 }
 
-/// What a wait ended with.
+/// The result of a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waited {
+pub(crate) enum WaitResult {
     /// There is a call.
     Call,
     /// No task with the filter is left, or `until` is readable.
@@ -71,7 +71,7 @@ pub(crate) fn wait(
     fd: BorrowedFd<'_>,
     until: Option<BorrowedFd<'_>>,
     timeout: Timeout,
-) -> Result<Waited, Errno> {
+) -> Result<WaitResult, Errno> {
     let entry = |fd| libc::pollfd {
         fd,
         events: libc::POLLIN,
@@ -89,10 +89,10 @@ pub(crate) fn wait(
             libc::poll(entries.as_mut_ptr(), count, timeout.ms())
         };
         match check(returned) {
-            Ok(0) => return Ok(Waited::TimedOut),
-            Ok(_) if entries[0].revents != 0 => return Ok(Waited::Ended),
-            Ok(_) if entries[1].revents & libc::POLLIN != 0 => return Ok(Waited::Call),
-            Ok(_) => return Ok(Waited::Ended),
+            Ok(0) => return Ok(WaitResult::TimedOut),
+            Ok(_) if entries[0].revents != 0 => return Ok(WaitResult::Ended),
+            Ok(_) if entries[1].revents & libc::POLLIN != 0 => return Ok(WaitResult::Call),
+            Ok(_) => return Ok(WaitResult::Ended),
             Err(Errno(libc::EINTR)) => {}
             Err(errno) => return Err(errno),
         }

@@ -18,7 +18,7 @@ impl MappedFile {
     /// Maps a file of `/sys` that the kernel keeps as it is.
     pub(crate) fn new(file: &File) -> Result<MappedFile, Errno> {
         let len_bytes = file.metadata().map_or(0, |data| data.len()) as usize;
-        // SAFETY: a new mapping at an address of the kernel's choice, which nobody writes.
+        // SAFETY: a new read-only mapping at an address of the kernel's choice.
         let address = unsafe {
             libc::mmap(
                 ptr::null_mut(),

@@ -145,7 +145,7 @@ pub(crate) fn repeat_call(tid: libc::pid_t, nr: u32, ip: u64) -> Result<(), Errn
     set_register(tid, place, ip.wrapping_sub(INSTRUCTION_BYTES) as usize)
 }
 
-/// Sets number and arguments of the call at whose entry a tracee has stopped.
+/// Replaces number and arguments of the call that a tracee is about to enter.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn replace_call(tid: libc::pid_t, nr: u32, args: &[u64; 6]) -> Result<(), Errno> {
     use std::mem::offset_of;
@@ -261,13 +261,13 @@ pub(crate) fn signal_info(tid: libc::pid_t) -> Result<SignalInfo, Errno> {
     const SIZE_BYTES: usize = 128;
     let mut info = [0_u8; SIZE_BYTES];
     let data = info.as_mut_ptr().cast::<libc::c_void>();
-    // SAFETY: the kernel fills a `siginfo_t`, which has `SIZE_BYTES` on every machine, and asks for no alignment.
+    // SAFETY: the kernel writes a `siginfo_t`, which has `SIZE_BYTES` on every machine, without alignment requirements.
     check(unsafe { libc::ptrace(libc::PTRACE_GETSIGINFO, tid, NULL, data) })?;
     SignalInfo::of_bytes(&info).ok_or(Errno(libc::EINVAL))
 }
 
-/// `struct ptrace_syscall_info`, which not every C library declares. What follows the stack pointer depends on the kind
-/// of the stop.
+/// `struct ptrace_syscall_info`, which not every C library declares. The fields after the stack pointer depend on the
+/// kind of the stop.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct SyscallInfo {
@@ -285,7 +285,7 @@ const AT_ENTRY: u8 = 1;
 const AT_EXIT: u8 = 2;
 const AT_SECCOMP: u8 = 3;
 
-/// The call at which a stopped tracee is. Kernel 5.3.
+/// The call of a stopped tracee. Kernel 5.3.
 pub(crate) fn call_info(tid: libc::pid_t) -> Result<CallInfo, Errno> {
     let mut info = MaybeUninit::<SyscallInfo>::zeroed();
     let size = ptr::without_provenance_mut::<libc::c_void>(size_of::<SyscallInfo>());

@@ -17,7 +17,7 @@ pub(crate) struct RawCall {
 
 impl RawCall {
     /// The call as made by a process of this machine.
-    pub(crate) fn of(call: &SeccompData) -> RawCall {
+    pub(crate) fn from_data(call: &SeccompData) -> RawCall {
         RawCall {
             is_compat: cfg!(target_arch = "x86_64") && call.arch == Arch::X86.audit(),
             nr: call.nr,

@@ -13,7 +13,7 @@ const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 const HEADER_BYTES: u64 = 8;
 
-/// A mapped ring of which this process is the only reader.
+/// A mapped ring with this process as its only reader.
 pub(crate) struct MappedRing {
     reader: NonNull<u8>,
     writers: NonNull<u8>,
@@ -23,14 +23,14 @@ pub(crate) struct MappedRing {
 }
 
 impl MappedRing {
-    /// Maps a ring of so many bytes, which is what it was made with.
+    /// Maps a ring that was created with this size.
     pub(crate) fn new(map: BorrowedFd<'_>, len_bytes: usize) -> Result<MappedRing, Errno> {
         // SAFETY: takes a number.
         let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let reader = mapped(map, page_bytes, libc::PROT_READ | libc::PROT_WRITE, 0)?;
         let len = page_bytes + 2 * len_bytes;
         let writers = mapped(map, len, libc::PROT_READ, page_bytes).inspect_err(|_| {
-            // SAFETY: the mapping is ours, and nobody else has its address.
+            // SAFETY: the mapping belongs to this value, and no reference to it is left.
             unsafe { libc::munmap(reader.as_ptr().cast(), page_bytes) };
         })?;
         Ok(MappedRing {

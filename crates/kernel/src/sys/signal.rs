@@ -25,13 +25,13 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 
 /// The caught signals with their previous actions.
 #[derive(Debug)]
-pub(crate) struct Caught(Vec<(i32, libc::sigaction)>);
+pub(crate) struct SavedHandlers(Vec<(i32, libc::sigaction)>);
 
-impl Caught {
+impl SavedHandlers {
     /// Catches these signals, except those that the process ignores, which a child also ignores.
     ///
     /// `pipe` must not block, and stay open for the rest of the process's life.
-    pub(crate) fn new(signals: &[i32], pipe: RawFd) -> Caught {
+    pub(crate) fn new(signals: &[i32], pipe: RawFd) -> SavedHandlers {
         PIPE.store(pipe, Ordering::Release);
         // Discard signals from the end of an earlier run.
         take();
@@ -47,7 +47,7 @@ impl Caught {
             replace(signal, Some(&action));
             caught.push((signal, before));
         }
-        Caught(caught)
+        SavedHandlers(caught)
     }
 
     /// The caught signals.
@@ -56,7 +56,7 @@ impl Caught {
     }
 }
 
-impl Drop for Caught {
+impl Drop for SavedHandlers {
     fn drop(&mut self) {
         for (signal, before) in &self.0 {
             replace(*signal, Some(before));

@@ -19,8 +19,7 @@ use crate::sys::{check, timing};
 
 /// The most calls of one process.
 pub(crate) const MAX_CALLS: usize = 512;
-/// The last argument of the subject's own calls of `seccomp`, with which a filter can distinguish them from tested
-/// calls.
+/// The last argument of the subject's own calls of `seccomp`, by which a filter can distinguish them from tested calls.
 pub(crate) const COOKIE: u64 = 0x9c1f_36d5_e4a8_7b20;
 
 /// The stack of the subject.

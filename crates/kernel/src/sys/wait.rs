@@ -63,13 +63,13 @@ pub(crate) fn peek_end(pid: libc::pid_t) -> Result<(), Errno> {
     peek(libc::P_PID, pid as libc::id_t, options).map(|_| ())
 }
 
-/// Whether a filter that this process has inherited lets it look at its children.
+/// Whether a filter that this process has inherited allows waiting for its children.
 pub(crate) fn check_allowed(pid: libc::pid_t) -> Result<(), Errno> {
     let options = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
     peek(libc::P_PID, pid as libc::id_t, options).map(|_| ())
 }
 
-/// Whether a task is a child or tracee *of the calling thread* whose end hasn't been taken.
+/// Whether a task is a child or tracee *of the calling thread* and hasn't been reaped.
 pub(crate) fn is_awaited(tid: libc::pid_t) -> bool {
     peek(libc::P_PID, tid as libc::id_t, OWN | libc::WNOHANG) != Err(Errno(libc::ECHILD))
 }

@@ -1,8 +1,8 @@
-//! The system call at which a tracee has stopped, `PTRACE_GET_SYSCALL_INFO`.
+//! The system call of a stopped tracee, `PTRACE_GET_SYSCALL_INFO`.
 
 use tamis_abi::SeccompData;
 
-/// The system call at which a tracee has stopped, in the same form on all machines.
+/// The system call of a stopped tracee, in the same form on all machines.
 ///
 /// ```no_run
 /// use tamis_kernel::tracee::CallPhase;
@@ -26,7 +26,7 @@ pub struct CallInfo {
     pub phase: CallPhase,
 }
 
-/// The phase of a system call at which a tracee has stopped.
+/// The phase of the system call of a stopped tracee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallPhase {

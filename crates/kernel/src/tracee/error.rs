@@ -15,7 +15,7 @@ pub enum Request {
     Interrupt,
     /// Waiting for a report.
     Wait,
-    /// Reading the call at which it stopped.
+    /// Reading its current call.
     CallInfo,
     /// Reading registers.
     Registers,

@@ -265,7 +265,7 @@ impl Tracee {
     /// [`Request::Wait`] with `ECHILD` if it is not a tracee or child of this thread.
     pub fn wait(self) -> Result<Event, TraceError> {
         let event = wait::next(self.tid).map_err(Request::Wait.failed())?;
-        Ok(Event::of(self, event))
+        Ok(Event::from_wait(self, event))
     }
 
     /// Its report, if there is one.
@@ -298,7 +298,7 @@ impl Tracee {
     ) -> Result<(Tracee, Event), TraceError> {
         let (tid, event) = answer.map_err(Request::Wait.failed())?;
         let tracee = Tracee { tid };
-        Ok((tracee, Event::of(tracee, event)))
+        Ok((tracee, Event::from_wait(tracee, event)))
     }
 
     /// The event of a wait's result.
@@ -307,16 +307,16 @@ impl Tracee {
         answer: Result<Option<wait::Event>, Errno>,
     ) -> Result<Option<Event>, TraceError> {
         let event = answer.map_err(Request::Wait.failed())?;
-        Ok(event.map(|event| Event::of(self, event)))
+        Ok(event.map(|event| Event::from_wait(self, event)))
     }
 }
 
 impl Event {
-    fn of(tracee: Tracee, event: wait::Event) -> Event {
+    fn from_wait(tracee: Tracee, event: wait::Event) -> Event {
         match event {
             wait::Event::Stopped { signal, event } => Event::Stopped(Stopped {
                 tracee,
-                stop: Stop::of(signal, event),
+                stop: Stop::from_signal(signal, event),
             }),
             wait::Event::Ended(ended) => Event::Ended(ended),
         }
@@ -325,7 +325,7 @@ impl Event {
 
 impl Stop {
     /// `event` is the number of a `PTRACE_EVENT_*`, or 0.
-    fn of(signal: i32, event: i32) -> Stop {
+    fn from_signal(signal: i32, event: i32) -> Stop {
         const CALL: i32 = libc::SIGTRAP | 0x80;
         match (event, signal) {
             (0, CALL) => Stop::Call,
@@ -363,8 +363,8 @@ impl Stopped {
         }
     }
 
-    /// The call at which it has stopped: at [`Stop::Call`] and [`Stop::Seccomp`]; architecture and
-    /// addresses at every stop. Kernel 5.3.
+    /// The current call: number and arguments at [`Stop::Call`] and [`Stop::Seccomp`]; architecture and addresses at
+    /// every stop. Kernel 5.3.
     ///
     /// # Errors
     /// [`Request::CallInfo`] with `EIO` on older kernels.

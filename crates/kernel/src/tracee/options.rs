@@ -1,8 +1,8 @@
-//! The events at which a tracee stops.
+//! The events that stop a tracee.
 
 use std::ops::BitOr;
 
-/// A set of events at which a tracee stops, `PTRACE_O_*`. New traced tasks inherit it.
+/// A set of events that stop a tracee, `PTRACE_O_*`. New traced tasks inherit it.
 ///
 /// ```
 /// use tamis_kernel::tracee::TraceOptions;

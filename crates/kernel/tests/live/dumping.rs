@@ -161,8 +161,7 @@ fn stays_stopped() {
         std::thread::yield_now();
     }
     if dumped(waiting.pid()).is_some() {
-        // The kernel takes it from the stop of the tracer back to its own, past running for a moment. If it
-        // went on, it would sleep.
+        // The kernel may briefly let it run between the tracer's stop and its own. If it continued, it would sleep.
         while matches!(state(waiting.pid()), Some('t' | 'R')) {
             std::thread::yield_now();
         }

@@ -1,5 +1,4 @@
-//! What happens when something goes wrong around a run, an answer or a dump: every time a clear error, and
-//! nothing is left behind.
+//! Faults during a run, a reply or a dump: each yields a clear error and leaves nothing behind.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -52,7 +51,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Plays a role that ends by saying that all went well.
+/// Runs a role in a victim and requires its success.
 pub(crate) fn in_victim(case: &str) {
     match case {
         "ignored-children" => ignored_children(),
@@ -160,7 +159,7 @@ fn denied_prctl() {
     );
 }
 
-/// Whatever the number of descriptors left, it works or says that there are too few.
+/// With any number of free descriptors, the operation succeeds or reports the lack of descriptors.
 fn no_descriptors() {
     raw::close_inherited();
     let before = open_files();
@@ -205,7 +204,7 @@ fn no_listener() {
     assert_eq!(raw::call(CALL, ARGS), Err(libc::EINVAL));
 }
 
-/// A timer goes off every 50 µs, and its handler lets no call be restarted.
+/// A timer expires every 50 µs, and its handler doesn't restart calls.
 fn interrupted() {
     let before = open_files();
     raw::interrupt_every_us(50);
@@ -249,7 +248,7 @@ fn zombie() {
     assert_eq!(dump(pid), Err(DumpError::NoTask));
 }
 
-/// Neither a thread nor a process can be made; only root can become a user whom that limit holds.
+/// Neither a thread nor a process can be created; only root can become a user with such a limit.
 fn no_processes() {
     if raw::is_root() {
         raw::drop_privileges();
@@ -337,13 +336,13 @@ fn interrupted_while_notified() {
     assert_eq!(ids.len(), 4, "each wait has an id of its own");
 }
 
-/// What the command leaves running gets `ENOSYS` once the command, and with it the supervisor, is gone.
+/// Descendants of the command get `ENOSYS` after the end of the command and its supervisor.
 fn orphan_is_unsupervised() {
     let mut child = crate::support::victim(&["fault", "orphan"])
         .stdin(Stdio::piped())
         .spawn()
         .expect("the victim starts");
-    // The orphan goes on when its input ends, which waiting for the victim would close.
+    // The orphan ends with its input, which waiting for the victim would close.
     let input = child.stdin.take();
     // A victim that fails leaves an orphan that holds the output open.
     if !child.wait().expect("it ends").success() {
@@ -361,7 +360,7 @@ fn orphan_is_unsupervised() {
 }
 
 fn orphan() {
-    // A shell takes the input from what it starts in the background, unless told otherwise.
+    // A shell redirects the input of background commands unless it is given explicitly.
     let own = own_path();
     let script = format!("exec 3<&0; {} {MARK} call-after-input <&3 &", own.display());
     let command = Command {
@@ -390,7 +389,7 @@ pub(crate) fn panicking_supervisor() {
     });
 }
 
-/// Whenever a command is killed, the report says so, and none of it is left.
+/// A command that is killed at any moment is reported as killed, and none of its processes is left.
 fn killed_at_any_moment() {
     for round in 0..60_u32 {
         let mut command = shell("exec sleep 1000");
@@ -403,7 +402,7 @@ fn killed_at_any_moment() {
                     break pid;
                 }
             };
-            // Each look takes some 50 µs, so that the moments reach from the fork into the command.
+            // A poll takes some 50 µs, so the moments range from the fork into the command.
             for _ in 0..round {
                 assert_eq!(children().trim(), pid.to_string());
             }

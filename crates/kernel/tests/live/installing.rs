@@ -53,7 +53,7 @@ pub(crate) fn half_full() -> Program {
     program(ops)
 }
 
-/// The room ends where the arithmetic of [`Stack`] says, and the error tells how many there are.
+/// The limit is that of [`Stack`]'s arithmetic, and the error states the number of filters.
 fn until_full() {
     let mut stack = Stack::default();
     let mut fitting = 0;

@@ -1,5 +1,4 @@
-//! At the limits of the kernel: exactly there a filter is installed, one instruction more and it isn't, and tamis
-//! says both beforehand.
+//! The kernel's limits: a filter at the limit is installed, one instruction more is rejected, and tamis predicts both.
 
 use libtest_mimic::Trial;
 use tamis_abi::Action;

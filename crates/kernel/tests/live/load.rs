@@ -36,9 +36,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Plays a role that ends by saying that all went well.
+/// Runs a role in a victim and requires its success.
 pub(crate) fn in_victim(case: &str) {
-    // What is made once and stays: the pipe of the signal handler, arenas of the allocator.
+    // Created once and kept: the pipe of the signal handler, arenas of the allocator.
     many(|_| {
         run(&command(&["call"], Action::errno(5).ret())).expect("it runs");
     });
@@ -117,7 +117,7 @@ fn installations() {
     );
 }
 
-/// Every thread wants all others to have its filters. Whoever fails gets the number of a thread that has others.
+/// Every thread installs its filters with `TSYNC`. A failed one gets the number of a thread with other filters.
 fn tsync() {
     const ROUNDS: u32 = 20;
     let (done, lost) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -130,7 +130,7 @@ fn tsync() {
         for round in 0..ROUNDS {
             let program = answering(CALL, Action::errno((1 + index) as u16).ret());
             if index == THREADS - 1 && round % 10 == 9 {
-                // A filter of its own, which nobody else has until it wins the next time.
+                // A filter that no other thread has until the next successful installation.
                 install(&program, &Install::default()).expect("there is room");
                 alone.fetch_add(1, Ordering::Relaxed);
             }
@@ -182,7 +182,8 @@ fn supervisors() {
     });
 }
 
-/// Commands of which one thread is killed, or the process, or nobody, at the same time; each report is about its own.
+/// Several commands end at the same time by a killed thread, a killed process, or normally; each report is about its
+/// own.
 fn race() {
     let kill_thread = Action::KILL_THREAD.ret();
     let kill_process = Action::KILL_PROCESS.ret();
@@ -215,7 +216,7 @@ fn race() {
     });
 }
 
-/// Several threads dump one process: each gets its filters, or is told that another is at it.
+/// Several threads dump one process: each gets its filters, or the error that another tracer is attached.
 fn dumps() {
     use tamis_kernel::DumpError;
     let filters: Vec<Program> = crate::dumping::stack("two");

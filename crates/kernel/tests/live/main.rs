@@ -1,8 +1,8 @@
 //! Tests against the running kernel.
 //!
-//! A filter can't be removed from a process, so every test that installs one starts this executable
-//! anew as a *victim* (see [`victim`]), which does one thing and tells what came of it. Expectations
-//! come from the reference interpreter, not from numbers written down here: the kernel is the judge.
+//! A filter can't be removed from a process, so every test that installs one starts this executable anew as a *victim*
+//! (see [`victim`]), which does one thing and prints the result. The expected results come from the reference
+//! interpreter: the kernel is the oracle.
 
 mod dumping;
 mod faults;

@@ -166,7 +166,7 @@ fn sequences() {
     }
 }
 
-/// What the answers are is for no test: they are told by timing.
+/// The results depend on timing, so the test doesn't check them.
 fn skipped() {
     let calls = usual_calls();
     let first = answering(calls[0].nr.into(), Action::errno(1).ret());

@@ -192,7 +192,7 @@ pub(crate) fn in_victim(case: &str) -> String {
         "id" => id_is_valid_until_the_reply(&installed()),
         "wake-up" => {
             let listener = installed();
-            // Before 6.6 the kernel doesn't know it; the answer is the same.
+            // Kernels before 6.6 lack it; the result is the same.
             let set = listener
                 .set_sync_wake_up(true)
                 .map_err(|error| error.errno.0);
@@ -217,7 +217,7 @@ pub(crate) fn in_victim(case: &str) -> String {
     }
 }
 
-/// Every call wakes all of them; those who don't get it must not block where only another call would wake them.
+/// Every call wakes all receivers; those that don't get it must not block until the next call.
 fn many_receive(listener: &Listener) -> String {
     const RECEIVERS: usize = 4;
     const CALLS: usize = 1000;

@@ -49,7 +49,7 @@ fn promises() {
     }
 }
 
-/// A filter that hides `seccomp` and `ptrace` is told from a kernel that lacks them.
+/// A filter that denies `seccomp` and `ptrace` is distinguished from a kernel that lacks them.
 fn outer() {
     let eperm = output_of(&["probe-under", "50001"]);
     assert_eq!(

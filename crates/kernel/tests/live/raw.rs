@@ -51,7 +51,7 @@ pub(crate) fn call_i386(_args: [u64; 6]) -> bool {
     false
 }
 
-/// Ignores none of the signals that `nohup` and a shell's background have ignored in what they start.
+/// Restores the signals that `nohup` and a shell's background jobs ignore.
 pub(crate) fn take_signals_of_terminals() {
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
         // SAFETY: no handler is set.
@@ -65,7 +65,7 @@ pub(crate) fn thread() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// Becomes the user nobody.
+/// Changes to the user `nobody`.
 pub(crate) fn drop_privileges() {
     // SAFETY: take no pointers.
     unsafe {
@@ -163,7 +163,7 @@ pub(crate) fn limit(resource: libc::__rlimit_resource_t, value: u64) {
     }
 }
 
-/// Closes what whoever started the tests left open beside the standard streams: a limit of descriptors is about numbers.
+/// Closes inherited descriptors beyond the standard streams: the limit of descriptors is about numbers.
 pub(crate) fn close_inherited() {
     // SAFETY: called at the start of a victim, which has opened nothing yet.
     unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
@@ -174,7 +174,7 @@ static DATA: AtomicI32 = AtomicI32::new(0);
 static NR: AtomicI32 = AtomicI32::new(0);
 static ARCH: AtomicI32 = AtomicI32::new(0);
 
-/// Handles `SIGSYS` by noting what it says.
+/// Handles `SIGSYS` by recording its data.
 pub(crate) fn catch_traps() {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: zero is valid for all members; the handler only stores to atomics.
@@ -207,11 +207,11 @@ extern "C" fn on_sigsys(_: i32, info: *const libc::siginfo_t, _: *const libc::c_
     TRAPPED.store(true, Ordering::SeqCst);
 }
 
-/// Forks a child that installs something and makes a call, traces it, and tells the message of the
-/// first `SECCOMP_RET_TRACE` stop, if one comes.
+/// Forks a child that installs something and makes a call, traces it, and returns the message of the first
+/// `SECCOMP_RET_TRACE` stop, if there is one.
 pub(crate) fn trace_message(child: impl FnOnce()) -> Option<u64> {
-    // SAFETY: the victim has one thread, so that the child may do anything. The tracing requests
-    // concern that child alone and get room for what the kernel writes.
+    // SAFETY: the victim has one thread, so the child may do anything. The tracing requests concern that child alone
+    // and pass buffers of the right size.
     unsafe {
         let pid = libc::fork();
         if pid == 0 {

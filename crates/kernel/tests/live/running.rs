@@ -1,4 +1,4 @@
-//! Running commands: how they end, and what is said about it.
+//! Running commands: their ends and the reports.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -137,7 +137,7 @@ fn no_such_program() {
     assert_eq!(run(&command("a\0b", &[])), Err(RunError::ZeroByte));
 }
 
-/// Even an answer that looks like a missing program, or like success, is distinguished from it.
+/// A filter's error that resembles a missing program or success is distinguished from it.
 fn filter_denies_execve() {
     for errno in [0, libc::EPERM, libc::ENOENT, libc::ENOSYS, 4095] {
         let action = Action::errno(errno as u16);
@@ -245,7 +245,7 @@ fn kill_of_one_thread() {
     assert_ne!(killed.thread, killed.process);
 }
 
-/// The thread that made the call is told from those that die with it.
+/// The thread that made the call is distinguished from those that die with it.
 fn kill_among_threads() {
     for _ in 0..20 {
         let report = report(&victim_under(KILL, &["call-among-threads"]));
@@ -325,8 +325,8 @@ fn tracing_not_permitted() {
     assert_eq!(printed.trim(), format!("0 {:?}", [note]));
 }
 
-/// A victim that runs a command and has told the first line of its output. Signals that whoever started the tests
-/// ignores are not, so that they can be forwarded.
+/// A victim that runs a command and has printed the first line of its output. Inherited ignored signals are reset, so
+/// that they can be forwarded.
 fn runner(words: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
     let mut role = vec!["run"];
     role.extend(words);
@@ -369,7 +369,7 @@ fn signals_are_forwarded() {
     }
 }
 
-/// Signals that came while the runner was stopped, more than the pipe behind its handler takes.
+/// More signals than fit into the handler's pipe, sent while the runner was stopped.
 fn storm_of_signals() {
     const SIGNALS: u32 = 80_000;
     let real_time = libc::SIGRTMIN() + 3;
@@ -390,7 +390,7 @@ fn storm_of_signals() {
     assert_eq!(child.wait().expect("the victim ends").code(), Some(9));
 }
 
-/// The end of the command's output tells that nobody has it open any more.
+/// The end of the output means that all its writers are gone.
 fn dies_with_parent() {
     let (mut child, mut lines, line) =
         runner(&["bound", "sh", "-c", "echo ready; exec sleep 1000"]);
@@ -424,7 +424,7 @@ fn stopped_command_goes_on() {
     }
 }
 
-/// What the command leaves running goes on after the run, without a tracer.
+/// Descendants of the command continue after the run, without a tracer.
 fn daemon_is_released() {
     let script = "sleep 1000 >&- & echo $!";
     let (mut child, mut lines, line) = runner(&["explained", "sh", "-c", script]);

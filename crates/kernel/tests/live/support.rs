@@ -97,7 +97,7 @@ pub(crate) fn play(role: &[&str]) -> Output {
     child::output(&mut victim(role)).expect("the victim starts")
 }
 
-/// What a victim that ends well prints, without surrounding space.
+/// The output of a victim that succeeded, trimmed.
 #[track_caller]
 pub(crate) fn output_of(role: &[&str]) -> String {
     let output = play(role);

@@ -71,7 +71,7 @@ fn stop(tracee: Tracee) -> Stopped {
     }
 }
 
-/// Lets a tracee run as if nobody traced it until a condition holds.
+/// Lets a tracee run transparently until a condition holds.
 #[track_caller]
 fn until(tracee: Tracee, how: Resume, mut holds: impl FnMut(&Stopped) -> bool) -> Stopped {
     loop {
@@ -84,7 +84,7 @@ fn until(tracee: Tracee, how: Resume, mut holds: impl FnMut(&Stopped) -> bool) -
     }
 }
 
-/// Lets a child and what it has started run to its end.
+/// Lets a child and its descendants run to their end.
 fn to_end(child: &mut Child) -> Ended {
     loop {
         let tracee = tracee::next().expect("there is a child");
@@ -141,7 +141,7 @@ fn dropped() {
     assert_eq!(error.errno, Errno(libc::ESRCH));
 }
 
-/// A child that somebody else has reaped is not killed by its number, which may be another process's.
+/// A child that another process has reaped isn't killed by its number, which may be reused.
 fn heir_of_a_number() {
     const LAST_NUMBER: &str = "/proc/sys/kernel/ns_last_pid";
     let (child, tracee) = traced(&Spawn::new("true"), TraceOptions::NONE);
@@ -419,7 +419,7 @@ fn one_instruction() {
 fn attach_and_detach() {
     let waiting = Waiting::with("none");
     let tracee = Tracee::seize(waiting.pid(), TraceOptions::NONE).expect("it is a child");
-    // It has said that it is ready and is about to read.
+    // It has reported that it is ready and is about to read.
     let reads = |stopped: &Stopped| {
         let call = stopped.last_call();
         call.is_some_and(|call| i64::from(call.nr) == libc::SYS_read)

@@ -1,5 +1,4 @@
-//! Every kind of answer, alone and in stacks: the kernel does what the interpreter and
-//! [`Action::from_ret`] say.
+//! Every kind of action, alone and in stacks: the kernel behaves as the interpreter and [`Action::from_ret`] predict.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Output;
@@ -21,7 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What is expected of a process of one thread that makes the call under these answers.
+/// The expected end of a process with one thread that makes the call under these actions.
 fn expected(rets: &[u32]) -> String {
     let programs = rets.iter().map(|ret| answering(CALL, *ret)).collect();
     let call = native_call(CALL, [0; 6]);
@@ -32,7 +31,7 @@ fn expected(rets: &[u32]) -> String {
         ActionKind::Trap => format!("trap {} {} {:#x}", action.data, call.nr, call.arch),
         ActionKind::Errno if action.data == 0 => "value 0".to_owned(),
         ActionKind::Errno => format!("errno {}", action.data.min(4095)),
-        // Nobody listens and nobody traces.
+        // There is neither a listener nor a tracer.
         ActionKind::Notify | ActionKind::Trace => format!("errno {}", libc::ENOSYS),
         ActionKind::Log | ActionKind::Allow => "executed".to_owned(),
     }

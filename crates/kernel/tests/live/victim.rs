@@ -1,5 +1,4 @@
-//! What a victim does. A role is a list of words; what came of it goes to standard output or into
-//! the exit code.
+//! The roles of a victim. A role is a list of words; its result goes to standard output or into the exit code.
 
 use std::fs;
 use std::io::{self, Write};
@@ -181,7 +180,7 @@ fn install_all(rets: &[&str]) {
     }
 }
 
-/// What the call does under filters with these answers, the oldest first.
+/// The result of the call under filters with these actions, the oldest first.
 fn verdict(rets: &[&str]) -> String {
     raw::catch_traps();
     install_all(rets);
@@ -385,7 +384,7 @@ fn run_often() {
         tamis_kernel::supervise(&command, |_, _| tamis_kernel::listener::Reply::Continue)
             .expect("it runs");
     };
-    // The first run makes what stays for good: the pipe of the signal handler.
+    // The first run allocates permanently: the pipe of the signal handler.
     once();
     let before = open_files();
     for _ in 0..25 {

@@ -289,7 +289,7 @@ fn creates(stopped: &Stopped) -> bool {
 
 /// The process of a task, and that process's parent.
 fn family(tid: i32) -> Option<(i32, i32)> {
-    let task = Status::of(tid)?;
+    let task = Status::read(tid)?;
     let number = |name| i32::try_from(task.number(name)?).ok();
     Some((number("Tgid")?, number("PPid")?))
 }

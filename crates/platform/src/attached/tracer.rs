@@ -16,7 +16,7 @@ use std::thread;
 use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_bpf::{Op, Program, Stack};
 use tamis_engine::Evaluator;
-use tamis_kernel::spawn::{Body, Child, Held, Signaller, Spawn};
+use tamis_kernel::spawn::{Body, Child, HeldChild, Signaller, Spawn};
 use tamis_kernel::tracee::{Event, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee};
 use tamis_kernel::{Ended, Errno, affinity, install, poll};
 
@@ -239,7 +239,7 @@ fn start_guest(
     guest: &Guest<'_>,
     how: &Start<'_>,
     options: &Options<'_>,
-) -> Result<Held, PlatformError> {
+) -> Result<HeldChild, PlatformError> {
     let filter = how.filter.unwrap_or(guest.filter);
     let catcher = match (how.stub, tally) {
         (Some(_), _) => Catcher::Stub,
@@ -324,7 +324,7 @@ fn shares_cpu(placement: Placement) -> bool {
     }
 }
 
-fn place(placement: Placement, held: &Held) -> Result<(), PlatformError> {
+fn place(placement: Placement, held: &HeldChild) -> Result<(), PlatformError> {
     let failed = |errno| PlatformError::Request {
         request: "sched_setaffinity",
         errno,
@@ -338,7 +338,7 @@ fn place(placement: Placement, held: &Held) -> Result<(), PlatformError> {
 }
 
 /// Starts tracing the waiting child.
-fn seize(mechanism: Mechanism, held: &Held) -> Result<(), PlatformError> {
+fn seize(mechanism: Mechanism, held: &HeldChild) -> Result<(), PlatformError> {
     let follow = TraceOptions::EXIT_KILL
         | TraceOptions::FORK
         | TraceOptions::VFORK
@@ -699,7 +699,7 @@ impl Follow {
         if !self.stops.is_multiple_of(STOPS_PER_LOOK) {
             return;
         }
-        let cpu = affinity::of(tid);
+        let cpu = affinity::current_cpu(tid);
         if cpu != self.cpu
             && let Some(new) = cpu
             && affinity::stay_on(new).is_ok()

@@ -238,7 +238,7 @@ fn begin(
 
 /// Which signals a task ignores.
 fn ignored_signals(tid: i32) -> u64 {
-    let task = Status::of(tid);
+    let task = Status::read(tid);
     task.and_then(|task| task.mask("SigIgn")).unwrap_or(0)
 }
 

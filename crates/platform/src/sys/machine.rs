@@ -21,12 +21,12 @@ pub(crate) fn filters_with(more: u32) -> Option<u32> {
 
 /// Whether a task has other filters than these, as far as the kernel tells.
 pub(crate) fn has_other_filters(tid: i32, ours: Option<u32>) -> bool {
-    ours.is_some_and(|ours| Status::of(tid).and_then(|task| task.filters()) != Some(ours))
+    ours.is_some_and(|ours| Status::read(tid).and_then(|task| task.filters()) != Some(ours))
 }
 
 /// Whether a task is about to get a signal.
 pub(crate) fn has_signal(tid: i32) -> bool {
-    let task = Status::of(tid);
+    let task = Status::read(tid);
     let set = |name| task.as_ref().and_then(|task| task.mask(name)).unwrap_or(0);
     (set("SigPnd") | set("ShdPnd")) & !set("SigBlk") != 0
 }

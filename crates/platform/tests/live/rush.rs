@@ -99,5 +99,5 @@ fn is_any_waiting(pid: u64) -> bool {
 
 /// How many filters a process has.
 fn filters_of(pid: u64) -> Option<u32> {
-    Status::of(pid as i32)?.filters()
+    Status::read(pid as i32)?.filters()
 }
