@@ -1,8 +1,7 @@
-//! `tamis-exec`: installs raw filters and becomes a command.
+//! `tamis-exec`: installs raw filters and executes a command.
 //!
-//! What `tamis exec` does, without languages and compiler: the filters are what `tamis compile` writes. It is small, can be
-//! linked statically, and so can be put where nothing else is: into an image of a container, into a unit's `ExecStart=`,
-//! into `inetd.conf`.
+//! It is `tamis exec` without languages and compiler; the filters are output of `tamis compile`. It is small and can be
+//! linked statically, so it can be added to an image of a container, a unit's `ExecStart=` or `inetd.conf`.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -39,7 +38,7 @@ needs a supervisor; 4 the kernel refuses a filter; 126 the command could not be 
 was not found.
 ";
 
-/// What was asked for.
+/// The command line.
 #[derive(Default)]
 struct Args {
     filters: Vec<OsString>,
@@ -49,14 +48,14 @@ struct Args {
     command: Vec<OsString>,
 }
 
-/// What to say, and the exit code.
+/// The message and the exit code.
 struct Failure(String, u8);
 
 fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(Failure(message, code)) => {
-            // If it can't be told, the exit code is all there is.
+            // If writing fails, only the exit code remains.
             let _ = writeln!(io::stderr(), "tamis-exec: {message}");
             ExitCode::from(code)
         }
@@ -99,7 +98,7 @@ fn run() -> Result<ExitCode, Failure> {
     ))
 }
 
-/// The command line; `None` if it asked for a text.
+/// Parses the command line; `None` if it requested the help or the version.
 fn parse() -> Result<Option<Args>, Failure> {
     let wrong = |error: lexopt::Error| usage(&error.to_string());
     let mut args = Args::default();
@@ -142,12 +141,12 @@ fn usage(message: &str) -> Failure {
     Failure(format!("{message}\nhelp: tamis-exec --help"), USAGE)
 }
 
-/// Reads a filter and checks it as the kernel does.
+/// Reads a filter and validates it like the kernel.
 fn read(path: &OsString) -> Result<Program, Failure> {
     let wrong = |what: &dyn std::fmt::Display| {
         Failure(format!("{}: {what}", path.to_string_lossy()), USAGE)
     };
-    // One byte more than the longest filter, which tells a longer file.
+    // One byte beyond the longest filter, to detect a longer file.
     let limit = Program::MAX_INSNS * Insn::SIZE_BYTES + 1;
     let mut bytes = Vec::new();
     File::open(path)

@@ -1,4 +1,4 @@
-//! `tamis-exec` as its users meet it.
+//! The executable `tamis-exec`, as a user calls it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ const ALLOW: u32 = 0x7fff_0000;
 const EPERM: u32 = 0x0005_0001;
 const NOTIFY: u32 = 0x7fc0_0000;
 
-/// A filter that answers one call, and allows all others.
+/// A filter with this result for one call, which allows all others.
 fn filter(name: &str, nr: i64, ret: u32) -> PathBuf {
     let ops = [
         Op::LoadData(0),
@@ -82,13 +82,13 @@ fn privileges_are_kept_where_the_kernel_lets_them() {
         "/proc/self/status",
     ];
     assert_eq!(output(&[&filter], &words).1, "NoNewPrivs:\t0\n");
-    // Without CAP_SYS_ADMIN the kernel wants it set.
+    // Without `CAP_SYS_ADMIN` the kernel requires `no_new_privs`.
     let mut command = tamis_exec(&[&filter], &words);
     let without = command.uid(65534).gid(65534).output().unwrap();
     assert_eq!(without.stdout, b"NoNewPrivs:\t1\n");
 }
 
-/// `SIGPIPE` and closed descriptors, which the runtime of Rust changes, and a set mask of signals.
+/// Rust's runtime changes `SIGPIPE` and closed descriptors; the mask of signals is set here.
 #[test]
 fn signals_and_descriptors_are_those_of_the_start() {
     if skip::without_live() {
@@ -135,14 +135,14 @@ fn what_can_not_be_executed_has_the_codes_of_env() {
     assert_eq!(code(&["/no/such/program"]), Some(127));
     assert_eq!(code(&["/"]), Some(126));
     assert_eq!(code(&[path]), Some(126));
-    // A file without `#!` is a shell's, as for env.
+    // A file without `#!` is executed by a shell, as `env` does.
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let (status, told, _) = output(&[&filter], &[path, "told"]);
     assert_eq!((status, told.as_str()), (Some(0), "script told\n"));
     assert_eq!(code(&["sh", "-c", "exit 7"]), Some(7));
 }
 
-/// A filter that is in the way is told before it is installed: the message could not be written under it.
+/// Filters that block the start are reported before the installation, because they may deny writing the message.
 #[test]
 fn filters_in_the_way_are_refused_with_a_reason() {
     if skip::without_live() {
