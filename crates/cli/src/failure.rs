@@ -139,7 +139,7 @@ impl Failure {
     pub fn document(&self) -> DiagnosticsReport {
         match self {
             Failure::Diagnostics(diagnostics, sources) => {
-                DiagnosticsReport::of(diagnostics, sources)
+                DiagnosticsReport::from_diagnostics(diagnostics, sources)
             }
             Failure::Message { message, help, .. } => {
                 DiagnosticsReport::of_error(message, help.as_deref())

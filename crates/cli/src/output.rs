@@ -322,7 +322,7 @@ pub(super) fn keep_warnings(warnings: &[Diagnostic], sources: &Sources) {
     }
     let mut kept = self::warnings();
     kept.texts.push(text);
-    let report = DiagnosticsReport::of(warnings, sources);
+    let report = DiagnosticsReport::from_diagnostics(warnings, sources);
     kept.entries.extend(report.diagnostics);
 }
 

@@ -1,8 +1,8 @@
-//! The smallest change of a policy's text that allows a call which it denies.
+//! The smallest change of a policy's text that allows a denied call.
 //!
-//! A line is proposed for the languages below. It names the values of the arguments that decide what the call does,
-//! such as a socket's family, and nothing else. Whoever shows it must try it: read the changed text again and see that it
-//! allows the call and opens nothing else. Where there is none to propose the reason is said.
+//! A line is proposed for the languages below. It fixes only the arguments that select what the call does, such as a
+//! socket's family. The caller must verify it: parse the changed text and check that it allows this call and no others.
+//! Without a proposal, the reason is returned.
 
 use std::fmt::Write;
 
@@ -16,34 +16,34 @@ use tamis_rules::{CmpOp, Operand, Origin, Predicate};
 /// A change of a text: lines that are inserted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addition {
-    /// How many lines of the text stand before.
+    /// The number of preceding lines of the text.
     at: usize,
     /// The lines.
     lines: Vec<String>,
-    /// What it allows.
+    /// The description of the allowed calls.
     pub opens: String,
-    /// The call and the fixed arguments of which that speaks.
+    /// The call and the fixed arguments of that description.
     name: &'static str,
     fixed: Vec<Fixed>,
 }
 
-/// What the change must allow, and where the text denies it.
+/// The call that the change must allow, and the place of its denial.
 #[derive(Clone, Copy, Debug)]
 pub struct Denial<'d> {
     /// The call.
     pub data: &'d SeccompData,
-    /// Whether its arguments are known; audit records have none.
+    /// Whether the arguments are known; audit records have none.
     pub has_args: bool,
-    /// The rule that denies it; `None` for the default.
+    /// The denying rule; `None` for the default.
     pub rule: Option<&'d Origin>,
-    /// The arguments on which the policy's answer to such calls depends.
+    /// The arguments that the policy tests for such calls.
     pub tested: &'d [ArgIndex],
 }
 
-/// The change of a policy in the language of this name.
+/// Proposes the change of a policy in the language with this name.
 ///
 /// # Errors
-/// If there is none to propose: the reason.
+/// The reason, if there is none to propose.
 pub fn propose(language: &str, text: &str, denial: &Denial<'_>) -> Result<Addition, String> {
     let named = Arch::of_call(denial.data.arch, denial.data.nr).and_then(|arch| {
         let name = syscall::name(arch, Nr(denial.data.nr))?;
@@ -81,8 +81,8 @@ impl Addition {
         self.name
     }
 
-    /// The calls of an architecture that it says to allow: those of the number that satisfy the condition; `None` if there are
-    /// none, as where an argument isn't in a register.
+    /// The calls of an architecture that the change should allow: those with the number that satisfy the condition.
+    /// `None` if an argument isn't in a register there.
     pub fn opened(&self, arch: Arch) -> Option<(Nr, Predicate)> {
         let number = syscall::number(arch, self.name)?;
         let tests = self.fixed.iter().map(|fixed| {
@@ -93,7 +93,7 @@ impl Addition {
         Some((number, Predicate::All(tests)))
     }
 
-    /// The changed text. Lines end as the others do.
+    /// The changed text, with the line ends of the original.
     pub fn apply(&self, text: &str) -> String {
         let end = line_end(text);
         let mut changed = String::with_capacity(text.len());
@@ -137,7 +137,7 @@ impl Addition {
     }
 }
 
-/// How the lines of a text end.
+/// The line end of a text.
 fn line_end(text: &str) -> &'static str {
     match text.split_inclusive('\n').next() {
         Some(first) if first.ends_with("\r\n") => "\r\n",
@@ -149,13 +149,13 @@ fn line_end(text: &str) -> &'static str {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fixed {
     argument: &'static str,
-    /// Its place on the architecture of the denied call.
+    /// The index on the architecture of the denied call.
     index: ArgIndex,
     width: Width,
     value: u64,
 }
 
-/// The arguments that decide what a call does, and those with names that the policy tests, with their values.
+/// The selecting arguments and the named arguments that the policy tests, with their values.
 fn selected(arch: Arch, name: &str, denial: &Denial<'_>) -> Vec<Fixed> {
     let chosen = interest::arguments(arch, name).into_iter();
     let chosen = chosen.filter(|argument| {
@@ -175,7 +175,7 @@ fn selected(arch: Arch, name: &str, denial: &Denial<'_>) -> Vec<Fixed> {
         .collect()
 }
 
-/// Whether an argument has a value.
+/// The test for the value of an argument.
 fn test(index: ArgIndex, width: Width, value: u64) -> Predicate {
     let operand = match width {
         Width::Bits64 => Operand::arg(index),
@@ -207,7 +207,7 @@ fn in_tamis(
         }
         None => format!("allow {name}"),
     };
-    // The first rule that matches decides.
+    // The first matching rule decides.
     let at = match denial.rule {
         Some(origin) => origin.line as usize - 1,
         None => text.lines().count(),
@@ -232,13 +232,13 @@ fn in_oci(
     denial: &Denial<'_>,
 ) -> Result<(usize, Vec<String>), String> {
     if denial.rule.is_some() {
-        // Runtimes refuse two entries of a call with different actions.
+        // Runtimes reject two entries of a call with different actions.
         return Err("an entry of the profile denies it: take the call out of that one".to_owned());
     }
     let mut lines = text.lines();
     let begins_list = |line: &str| line.trim_end().ends_with("\"syscalls\": [");
     let at = lines.position(begins_list);
-    // What is left begins behind it.
+    // `position` has consumed the first line of the list.
     let Some((at, next)) = at.zip(lines.next()) else {
         return Err("the profile's entries don't stand on lines of their own".to_owned());
     };
@@ -258,14 +258,14 @@ fn in_oci(
     Ok((at + 1, vec![format!("{indent}{line}")]))
 }
 
-/// After the last list of calls: systemd applies them in order.
+/// After the last `SystemCallFilter=`: systemd applies them in order.
 fn in_unit(text: &str, name: &str) -> Result<(usize, Vec<String>), String> {
     let lines: Vec<&str> = text.lines().collect();
     let is_list = |line: &&str| line.trim_start().starts_with("SystemCallFilter=");
     let Some(mut last) = lines.iter().rposition(is_list) else {
         return Err("the unit has no list of calls".to_owned());
     };
-    // Comments between joined lines belong to them.
+    // Comments between continued lines belong to them.
     while joins_next(lines[last]) {
         let is_comment = |line: &&str| line.trim_start().starts_with(['#', ';']);
         let skipped = lines[last + 1..]
@@ -277,16 +277,16 @@ fn in_unit(text: &str, name: &str) -> Result<(usize, Vec<String>), String> {
             return Err("the unit's last list of calls doesn't end".to_owned());
         }
     }
-    // A call without `~` is added to an allow list and taken from a deny list.
+    // Without `~`, a call is added to an allow list and removed from a deny list.
     Ok((last + 1, vec![format!("SystemCallFilter={name}")]))
 }
 
-/// Whether a line of a unit is continued by the next one: it ends with a backslash that isn't escaped.
+/// Whether the next line continues this one: it ends with an unescaped backslash.
 fn joins_next(line: &str) -> bool {
     line.chars().rev().take_while(|c| *c == '\\').count() % 2 == 1
 }
 
-/// What the change allows, in words.
+/// The description of the allowed calls.
 fn opens(arch: Arch, name: &str, fixed: &[Fixed]) -> String {
     let args = signature::args(name).unwrap_or_default();
     let part = |fixed: &Fixed| {

@@ -1,4 +1,4 @@
-//! What is enforced on running processes: `tamis audit`.
+//! The filters of running processes: `tamis audit`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::entry::{ComparisonResultEntry, WitnessEntry};
 /// Processes and their filters.
 #[derive(Serialize)]
 pub struct AuditReport {
-    /// What they were compared with.
+    /// The reference of the comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<String>,
     pub processes: Vec<AuditedEntry>,
@@ -19,40 +19,40 @@ pub struct AuditReport {
     pub unreadable: Vec<String>,
 }
 
-/// A process, or a thread with filters of its own.
+/// A process, or a thread with separate filters.
 #[derive(Serialize)]
 pub struct AuditedEntry {
     pub pid: i32,
     pub name: String,
     pub filters: usize,
     pub length_insns: usize,
-    /// `None` if the filters are beyond the limits.
+    /// `None` if the filters exceed the limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<SummaryEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<AgainstEntry>,
 }
 
-/// How many calls of the machine's architecture get which action.
+/// The number of calls per action, for the machine's architecture.
 #[derive(Clone, Default, Serialize)]
 pub struct SummaryEntry {
-    /// Calls that their number alone decides, by action.
+    /// The calls with the same action for all arguments, by action.
     #[serde(serialize_with = "as_list")]
     pub actions: BTreeMap<String, usize>,
-    /// Calls whose arguments decide.
+    /// The calls with an action that depends on arguments.
     pub conditional: usize,
 }
 
-/// The comparison with what should be enforced.
+/// The comparison with the reference.
 #[derive(Clone, Serialize)]
 pub struct AgainstEntry {
-    /// What the process's filters are; `None` if a limit was reached.
+    /// The result for the filters of the process; `None` if a limit was reached.
     pub verdict: ComparisonResultEntry,
-    /// Calls with different answers: of the process left, of the policy right.
+    /// Calls with different actions: left is the process, right the reference.
     pub witnesses: Vec<WitnessEntry>,
 }
 
-/// As objects, whose members have fixed names.
+/// As objects with members of fixed names.
 fn as_list<S: serde::Serializer>(
     actions: &BTreeMap<String, usize>,
     serializer: S,

@@ -75,7 +75,7 @@ pub struct ResultEntry {
     pub filter: String,
     pub min_ns: f64,
     pub median_ns: f64,
-    /// `None` if no call is executed: a call that is not executed is no gain.
+    /// `None` if the filter denies all calls: their time is no gain.
     pub over_none_min_ns: Option<f64>,
     pub over_none_median_ns: Option<f64>,
     pub over_empty_min_ns: Option<f64>,

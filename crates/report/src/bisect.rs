@@ -1,4 +1,4 @@
-//! The change of a pass that makes a program wrong: `tamis bpf bisect`.
+//! The change of a pass that makes a program incorrect: `tamis bpf bisect`.
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ pub struct BisectReport {
     pub result: BisectResult,
 }
 
-/// Whether a program is wrong, and from which change on.
+/// Whether a program is incorrect, and the first change that makes it so.
 #[derive(Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum BisectResult {
     /// It is correct.
     Right { changes: u64 },
-    /// It is wrong without any change.
+    /// It is incorrect without any change.
     WrongFromTheStart { error: String },
-    /// A change makes it wrong.
+    /// A change makes it incorrect.
     Found {
         changes: u64,
         fuel: u64,
@@ -33,7 +33,7 @@ pub enum BisectResult {
 
 impl BisectReport {
     /// The report for a policy with this name.
-    pub fn of(policy: &str, found: &Bisection) -> BisectReport {
+    pub fn from_bisection(policy: &str, found: &Bisection) -> BisectReport {
         let result = match found {
             Bisection::Right { changes } => BisectResult::Right { changes: *changes },
             Bisection::WrongFromTheStart(error) => BisectResult::WrongFromTheStart {

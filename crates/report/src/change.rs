@@ -28,7 +28,7 @@ pub enum ChangeKind {
     ActionChanged,
 }
 
-/// Whether two lists have the same changes, whatever their examples.
+/// Whether two lists have the same changes apart from the examples.
 pub fn is_same_list(left: &[Change], right: &[Change]) -> bool {
     let is_same = |left: &Change, right: &Change| {
         let key = |own: &Change| (own.kind, own.old, own.new);
@@ -61,8 +61,7 @@ pub struct Change {
     pub old: Action,
     #[serde(serialize_with = "text")]
     pub new: Action,
-    /// One of the calls, with the return values of both filters; `None` if none was found, in which case there may be
-    /// none.
+    /// One of the calls, with the return values of both filters; `None` if none was found.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "example_text"
@@ -95,7 +94,7 @@ fn example_text<S: Serializer>(
 }
 
 impl ChangeKind {
-    fn of(old: Action, new: Action) -> ChangeKind {
+    fn from_actions(old: Action, new: Action) -> ChangeKind {
         match (old.kind.executes(), new.kind.executes()) {
             (false, true) => ChangeKind::NewlyAllowed,
             (true, false) => ChangeKind::NewlyDenied,
@@ -104,8 +103,8 @@ impl ChangeKind {
     }
 }
 
-/// How a call changed; calls with equal keys are grouped.
-type Way = (ChangeKind, u32, u32, String);
+/// The kind of a change; calls with equal keys are grouped.
+type ChangeKey = (ChangeKind, u32, u32, String);
 
 /// An architecture: its rank in the order, and its name.
 type Place = (usize, String);
@@ -118,9 +117,9 @@ struct Call {
     text: String,
 }
 
-/// Calls of one architecture, before they are merged with others.
+/// Calls of one architecture, before merging with others.
 struct Part {
-    way: Way,
+    way: ChangeKey,
     machine: Place,
     call: Call,
     example: Option<(Input, Pair)>,
@@ -133,12 +132,12 @@ pub fn group(differences: &[Difference]) -> Vec<Change> {
         take_apart(difference, &mut parts);
     }
     // First the architectures by way and call, then the calls by way and architectures.
-    let mut by_call: BTreeMap<(Way, String), Vec<Part>> = BTreeMap::new();
+    let mut by_call: BTreeMap<(ChangeKey, String), Vec<Part>> = BTreeMap::new();
     for part in parts {
         let key = (part.way.clone(), part.call.text.clone());
         by_call.entry(key).or_default().push(part);
     }
-    let mut by_arches: BTreeMap<(Way, Vec<Place>), Vec<Part>> = BTreeMap::new();
+    let mut by_arches: BTreeMap<(ChangeKey, Vec<Place>), Vec<Part>> = BTreeMap::new();
     for ((way, _), mut parts) in by_call {
         parts.sort_by(|a, b| a.machine.cmp(&b.machine));
         let machines = parts.iter().map(|part| part.machine.clone()).collect();
@@ -182,7 +181,7 @@ pub fn of_examples(pairs: &[Pair]) -> Vec<Change> {
 }
 
 /// A change, with its smallest number for the order.
-fn change(way: Way, machines: Vec<Place>, mut parts: Vec<Part>) -> (u32, Change) {
+fn change(way: ChangeKey, machines: Vec<Place>, mut parts: Vec<Part>) -> (u32, Change) {
     parts.sort_by(|a, b| a.call.cmp(&b.call));
     let (kind, old_ret, new_ret, condition) = way;
     let pair = Pair {
@@ -210,7 +209,7 @@ fn take_apart(difference: &Difference, parts: &mut Vec<Part>) {
         Machine::Known(arch) => ((*arch as usize, arch.to_string()), Some(*arch)),
         Machine::Other(audits) => ((usize::MAX, audits_in_words(audits)), None),
     };
-    let kind = ChangeKind::of(
+    let kind = ChangeKind::from_actions(
         Action::from_ret(difference.left_ret),
         Action::from_ret(difference.right_ret),
     );
@@ -222,7 +221,7 @@ fn take_apart(difference: &Difference, parts: &mut Vec<Part>) {
     let mut add = |name: Option<&str>, number: u32, text: String| {
         let condition = condition(arch, name, difference.when.as_ref());
         let way = (kind, difference.left_ret, difference.right_ret, condition);
-        // The arguments of the example are valid for all calls of the difference.
+        // The arguments of the example apply to all calls of the difference.
         let example = difference
             .example
             .map(|input| input.with_word(Word::NR, number));

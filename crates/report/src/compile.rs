@@ -12,7 +12,7 @@ use tamis_rules::{Variable, VariableWidth};
 use crate::entry::{InsnEntry, counted, insns};
 use crate::program::{ArchEntry, ProgramReport};
 
-/// A compiled policy; its instructions have 0 for variables without a value.
+/// A compiled policy; instructions contain 0 for variables without a value.
 #[derive(Serialize)]
 pub struct CompileReport {
     pub policy: String,
@@ -26,7 +26,7 @@ pub struct CompileReport {
     pub patches: Vec<PatchEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<ProgramReport>,
-    /// The architectures whose programs this machine runs, if the policy is for the first only because none was named;
+    /// The other architectures whose programs this machine runs, if the policy is for the native one by default;
     /// otherwise empty.
     #[serde(skip)]
     pub could_have: Vec<&'static str>,
@@ -43,7 +43,7 @@ pub struct VariableEntry {
     pub last: u64,
 }
 
-/// An instruction whose constant is half of a variable's value.
+/// An instruction with half of a variable's value as its constant.
 #[derive(Serialize)]
 pub struct PatchEntry {
     pub insn: usize,
@@ -54,8 +54,8 @@ pub struct PatchEntry {
 }
 
 impl CompileReport {
-    /// The report of a policy with this name; `digest` is that of the compiled bytes.
-    pub fn of(
+    /// The report of the policy `name`; `digest` is that of the compiled bytes.
+    pub fn from_compiled(
         policy: String,
         digest: String,
         filter: &Compiled,
@@ -73,11 +73,11 @@ impl CompileReport {
             digest,
             length_insns: program.len(),
             kernel_length_insns: kernel_len_insns(program),
-            arches: filter.costs().iter().map(ArchEntry::of).collect(),
+            arches: filter.costs().iter().map(ArchEntry::from_cost).collect(),
             insns: insns(program.insns()),
             variables: variable_entries(filter.variables()),
             patches: patches
-                .map(|patch| PatchEntry::of(patch, filter.variables()))
+                .map(|patch| PatchEntry::from_patch(patch, filter.variables()))
                 .collect(),
             report,
             could_have,
@@ -107,7 +107,7 @@ fn variable_entries(variables: &[Variable]) -> Vec<VariableEntry> {
 }
 
 impl PatchEntry {
-    fn of(patch: &Patch, variables: &[Variable]) -> PatchEntry {
+    fn from_patch(patch: &Patch, variables: &[Variable]) -> PatchEntry {
         let half = patch.word.index() - Word::COUNT;
         let variable = &variables[half / 2];
         PatchEntry {

@@ -33,7 +33,7 @@ pub struct ConvertReport {
     pub states_arches: bool,
 }
 
-/// A machine for which the text is valid.
+/// A machine that the text is valid for.
 #[derive(Serialize)]
 pub struct MachineEntry {
     pub native: &'static str,
@@ -51,7 +51,7 @@ pub struct LossEntry {
     pub places: Vec<String>,
 }
 
-/// Calls whose action in the text differs from that of the policy, all in the same way.
+/// Calls with one action in the policy and another in the text.
 #[derive(Serialize)]
 pub struct ReplacedEntry {
     pub arches: Vec<String>,
@@ -67,8 +67,8 @@ pub struct ReplacedEntry {
 }
 
 impl ConvertReport {
-    /// The report of a conversion of an input with this name, with the places of each loss.
-    pub fn of(
+    /// The report of the conversion of the input `name`, with the places of each loss.
+    pub fn from_conversion(
         input: &str,
         to: &Exporter,
         converted: Converted,
@@ -93,14 +93,14 @@ impl ConvertReport {
             machines: converted.machines.iter().map(machine).collect(),
             verdict: ComparisonResultEntry(Some(converted.comparison)),
             losses: converted.losses.iter().map(loss).collect(),
-            changes: changes.map(ReplacedEntry::of).collect(),
+            changes: changes.map(ReplacedEntry::from_change).collect(),
             is_complete: converted.is_complete,
             text: converted.text,
             states_arches: to.states_arches,
         }
     }
 
-    /// Whether calls that the target doesn't know are denied by an action of its own.
+    /// Whether calls unknown to the target language get a separate denying action.
     fn has_unknown_calls(&self) -> bool {
         let mut losses = self.losses.iter();
         losses.any(|loss| loss.code == code::EXPORT_UNKNOWN.id)
@@ -125,7 +125,7 @@ impl ConvertReport {
 }
 
 impl ReplacedEntry {
-    fn of(change: Change) -> ReplacedEntry {
+    fn from_change(change: Change) -> ReplacedEntry {
         ReplacedEntry {
             example: change.example_text(),
             arches: change.arches,

@@ -25,7 +25,7 @@ impl fmt::Display for DecompileReport {
         let JudgedEntry(judged) = &self.judged;
         writeln!(f, "# Decompiled by tamis; proved equivalent ({judged}) to")?;
         for InputEntry { name, length_insns } in &self.inputs {
-            // A name must not be able to end the comment.
+            // Escaping keeps a name from ending the comment.
             write!(f, "#   {}", name.escape_debug())?;
             match length_insns {
                 Some(length) => writeln!(f, " ({})", counted(*length, "instruction"))?,

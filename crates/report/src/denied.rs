@@ -1,5 +1,5 @@
-//! Calls that filters answered with an error or a signal: what `tamis run --explain-denied` and `tamis explain --audit`
-//! show, once for each.
+//! Calls that filters answered with an error or a signal, each once: `tamis run --explain-denied` and `tamis explain
+//! --audit`.
 
 use std::fmt;
 
@@ -11,28 +11,28 @@ use tamis_profile::interest;
 
 use crate::entry::counted;
 
-/// The action of calls whose records don't have it.
+/// The action of calls without a recorded one.
 const UNKNOWN: &str = "unknown";
 
-/// Calls that were denied in the same way.
+/// Calls that were denied with the same action and reason.
 #[derive(Clone, Serialize)]
 pub struct DeniedEntry {
-    /// The first of them; arguments that are addresses, descriptors and lengths are left out, unless it is known what
-    /// is there, such as a path.
+    /// The first call; arguments that are addresses, descriptors and lengths are omitted unless the data behind them is
+    /// known, such as a path.
     pub call: String,
-    /// Some of the others, as far as it is known that they differ in that.
+    /// Some of the other calls, as far as they are known to differ.
     pub others: Vec<String>,
-    /// Whether there are more of these.
+    /// Whether there are further calls.
     pub has_more_others: bool,
     pub action: String,
     pub count: u64,
-    /// The programs that made them, where that is known.
+    /// The programs that made the calls, if known.
     pub programs: Vec<String>,
     /// The part of a policy that decided.
     pub reason: Option<String>,
-    /// What to change if the call should be allowed.
+    /// The change that allows the call.
     pub addition: Option<AdditionEntry>,
-    /// Why there is nothing to propose.
+    /// The reason for the lack of a proposal.
     pub no_addition: Option<String>,
 }
 
@@ -41,11 +41,11 @@ pub struct DeniedEntry {
 pub struct AdditionEntry {
     /// The change as a unified diff.
     pub diff: String,
-    /// What else it allows.
+    /// The other calls that it allows.
     pub opens: String,
 }
 
-/// Denied calls that were noted elsewhere.
+/// Denied calls from an audit log.
 #[derive(Serialize)]
 pub struct AuditReport {
     pub denied: Vec<DeniedEntry>,
@@ -53,7 +53,7 @@ pub struct AuditReport {
     pub logged: u64,
 }
 
-/// A call without the arguments that say nothing about why it was denied.
+/// A call without the arguments that are irrelevant to its denial.
 ///
 /// ```
 /// use tamis_abi::{Arch, call};
@@ -80,7 +80,7 @@ pub fn essence(data: &SeccompData) -> SeccompData {
 }
 
 impl DeniedEntry {
-    /// Calls whose first is this, answered with this action.
+    /// The entry of calls that begin with this one and got this action.
     pub fn new(data: &SeccompData, action: Action, count: u64) -> DeniedEntry {
         DeniedEntry {
             call: call::describe_briefly(&essence(data)),
@@ -95,7 +95,7 @@ impl DeniedEntry {
         }
     }
 
-    /// The entry with a change, or with the reason why there is none.
+    /// The entry with a change, or with the reason for its lack.
     #[must_use]
     pub fn with_addition(self, tried: Result<AdditionEntry, String>) -> DeniedEntry {
         let (addition, no_addition) = match tried {
@@ -109,8 +109,7 @@ impl DeniedEntry {
         }
     }
 
-    /// Calls whose first is this, answered with an action whose data, such as an error's number, isn't known, or that
-    /// isn't known at all.
+    /// The entry of calls that begin with this one and got an action with unknown data, or an unknown action.
     pub fn without_data(data: &SeccompData, kind: Option<ActionKind>, count: u64) -> DeniedEntry {
         DeniedEntry {
             action: kind.map_or(UNKNOWN, ActionKind::name).to_owned(),

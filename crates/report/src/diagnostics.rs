@@ -1,12 +1,12 @@
-//! Errors in the input, and other failures: the report of every command that has no result.
+//! Errors in the input and other failures: the report of a command without a result.
 
 use serde::Serialize;
 use tamis_diag::{Diagnostic, Label, Severity, Sources};
 
-/// The reason why there is no result. Its text is that of `tamis_diag::render`.
+/// The reason for the lack of a result. Its text is that of `tamis_diag::render`.
 #[derive(Serialize)]
 pub struct DiagnosticsReport {
-    /// Written as those of every document.
+    /// Serialised by [`json`](crate::json) as in every document.
     #[serde(skip)]
     pub diagnostics: Vec<DiagnosticEntry>,
 }
@@ -32,8 +32,8 @@ pub struct LabelEntry {
 }
 
 impl DiagnosticsReport {
-    /// The diagnostics about these sources.
-    pub fn of(diagnostics: &[Diagnostic], sources: &Sources) -> DiagnosticsReport {
+    /// The report of diagnostics about these sources.
+    pub fn from_diagnostics(diagnostics: &[Diagnostic], sources: &Sources) -> DiagnosticsReport {
         let label = |label: &Label| {
             let position = sources.position(label.span);
             LabelEntry {

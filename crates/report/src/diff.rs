@@ -15,18 +15,18 @@ pub struct DiffReport {
     pub new: String,
     pub is_complete: bool,
     pub changes: Vec<Change>,
-    /// What was compared.
+    /// The extent of the comparison.
     pub compared: Extent,
-    /// The changes of other readings: for other machines, capabilities and kernels.
-    pub elsewhere: Vec<Elsewhere>,
+    /// The changes of further readings: for other machines, capabilities and kernels.
+    pub elsewhere: Vec<OtherReadings>,
     /// Whether only changes to a looser action are listed.
     #[serde(skip)]
     pub only_looser: bool,
 }
 
-/// The changes of other readings than the first.
+/// The changes of readings other than the first.
 #[derive(Serialize)]
-pub struct Elsewhere {
+pub struct OtherReadings {
     /// The first of these readings: `on aarch64`, `with CAP_SYS_NICE`.
     pub reading: String,
     /// The number of further readings with the same changes.
@@ -70,7 +70,7 @@ impl DiffReport {
     }
 }
 
-impl Elsewhere {
+impl OtherReadings {
     fn in_words(&self) -> String {
         match self.more_readings {
             0 => self.reading.clone(),

@@ -15,7 +15,7 @@ pub struct DisasmReport {
 
 impl DisasmReport {
     /// The report of a program's instructions.
-    pub fn of(program: &[Insn]) -> DisasmReport {
+    pub fn from_insns(program: &[Insn]) -> DisasmReport {
         DisasmReport {
             insns: insns(program),
         }
@@ -47,8 +47,8 @@ pub struct ExtendedInsn {
 }
 
 impl ExtendedProgram {
-    /// The report of a program's instructions as they are stored. The second half of a wide one has no text.
-    pub fn of(section: Option<String>, program: &tamis_ebpf::Program) -> ExtendedProgram {
+    /// The report of a program's instructions as they are stored. The second half of a wide instruction has no text.
+    pub fn from_program(section: Option<String>, program: &tamis_ebpf::Program) -> ExtendedProgram {
         let listing = text::disassemble(program.insns());
         let mut lines = listing.lines();
         let entry = |(pc, insn): (usize, &extended::Insn)| ExtendedInsn {

@@ -24,11 +24,11 @@ pub struct DumpedEntry {
 
 impl DumpReport {
     /// The report of a process's filters, the oldest first.
-    pub fn of(pid: i32, filters: &[Program]) -> DumpReport {
+    pub fn from_filters(pid: i32, filters: &[Program]) -> DumpReport {
         let filters = filters.iter().enumerate();
         DumpReport {
             pid,
-            filters: filters.map(DumpedEntry::of).collect(),
+            filters: filters.map(DumpedEntry::from_indexed).collect(),
         }
     }
 
@@ -36,13 +36,13 @@ impl DumpReport {
     pub fn of_one(pid: i32, index: usize, filter: &Program) -> DumpReport {
         DumpReport {
             pid,
-            filters: vec![DumpedEntry::of((index, filter))],
+            filters: vec![DumpedEntry::from_indexed((index, filter))],
         }
     }
 }
 
 impl DumpedEntry {
-    fn of((index, filter): (usize, &Program)) -> DumpedEntry {
+    fn from_indexed((index, filter): (usize, &Program)) -> DumpedEntry {
         DumpedEntry {
             index,
             length_insns: filter.len(),

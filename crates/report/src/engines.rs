@@ -1,4 +1,4 @@
-//! What evaluators take, side by side: `tamis bench --engines`.
+//! Times of evaluators, side by side: `tamis bench --engines`.
 
 use std::fmt;
 
@@ -20,15 +20,15 @@ pub struct EnginesReport {
 pub struct EvaluatedEntry {
     pub name: String,
     pub length_insns: usize,
-    /// What is picked if nobody asks for an engine, and why.
+    /// The default engine, and the reason for its choice.
     pub auto: String,
-    /// The size of the result cache; `None` for filters of sockets.
+    /// The size of the result cache; `None` for socket filters.
     pub table_bytes: Option<usize>,
     pub prepared: Vec<PreparedEntry>,
     pub cases: Vec<EnginesCaseEntry>,
 }
 
-/// What an evaluator takes before its first evaluation.
+/// The preparation of an evaluator, before its first evaluation.
 #[derive(Serialize)]
 pub struct PreparedEntry {
     #[serde(flatten)]
@@ -36,11 +36,11 @@ pub struct PreparedEntry {
     pub min_us: f64,
 }
 
-/// Inputs on which all evaluators ran.
+/// Inputs that all evaluators ran on.
 #[derive(Serialize)]
 pub struct EnginesCaseEntry {
     pub name: String,
-    /// In a round, of each evaluator.
+    /// The number of evaluations per round and evaluator.
     pub evaluations: usize,
     pub rounds: u32,
     pub is_settled: bool,
@@ -52,15 +52,15 @@ pub struct EnginesCaseEntry {
 pub struct EngineEntry {
     #[serde(flatten)]
     pub row: Row,
-    /// The mean of an evaluation in the fastest round.
+    /// The mean time of an evaluation in the fastest round.
     pub min_ns: f64,
-    /// How many times as fast as the reference interpreter.
+    /// The speed-up over the reference interpreter.
     pub over_reference: f64,
-    /// The same of libpcap's; `None` without it.
+    /// The speed-up over libpcap; `None` without it.
     pub over_libpcap: Option<f64>,
 }
 
-/// An evaluator and how it is used.
+/// An evaluator with its options.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
 pub struct Row {
     pub engine: &'static str,
@@ -72,7 +72,7 @@ pub struct Row {
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 pub struct AbsentEntry {
     pub engine: &'static str,
-    /// The filter; `None` if it ran on none.
+    /// The filter; `None` if the evaluator ran on none.
     pub filter: Option<String>,
     pub reason: String,
 }
@@ -83,7 +83,7 @@ impl Row {
     /// The name of libpcap's interpreter.
     pub const LIBPCAP: &'static str = "libpcap";
 
-    /// An evaluator by itself.
+    /// An evaluator without options.
     pub const fn plain(engine: &'static str) -> Row {
         Row {
             engine,

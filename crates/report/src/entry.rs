@@ -42,7 +42,7 @@ pub struct InputEntry {
     pub length_insns: Option<usize>,
 }
 
-/// A call for which two sides differ.
+/// A call with different actions on the two sides.
 #[derive(Clone, Serialize)]
 pub struct WitnessEntry {
     pub call: String,

@@ -11,7 +11,7 @@ use crate::entry::counted;
 /// The return values of a filter for calls.
 #[derive(Serialize)]
 pub struct EvalReport {
-    /// The engine that gave the answers, if the reference interpreter didn't alone.
+    /// The engine, if it isn't only the reference interpreter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     pub results: Vec<EvalEntry>,

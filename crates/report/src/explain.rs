@@ -27,21 +27,21 @@ pub struct Explanation {
     pub action: String,
     #[serde(flatten)]
     pub cause: CauseEntry,
-    /// The word of a unit's list of allowed calls that has the call.
+    /// The word with the call in a unit's list of allowed calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listed: Option<PlaceEntry>,
-    /// The cause in the terms of systemd, whose units have no default of their own.
+    /// The cause in terms of systemd, whose units have no explicit default.
     #[serde(skip)]
     pub unit_reason: Option<&'static str>,
-    /// Which upper bits decide, if bits that the kernel doesn't read do.
+    /// The deciding upper bits, if the kernel ignores them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upper_bits: Option<String>,
-    /// What it costs; unknown for a policy whose filter would be too long for the kernel.
+    /// The cost; `None` for a policy with a filter that is too long for the kernel.
     #[serde(flatten)]
     pub cost: Option<CostEntry>,
 }
 
-/// What a call costs.
+/// The cost of a call.
 #[derive(Serialize)]
 pub struct CostEntry {
     pub steps: u32,
@@ -57,25 +57,25 @@ pub enum CauseEntry {
     Rule { rule: RuleEntry },
     /// The default of the policy's section.
     Default,
-    /// The policy's action for architectures that it does not name.
+    /// The policy's action for other architectures.
     BadArch,
     /// The program: the input is not a policy.
     Program,
 }
 
-/// The rule that decides.
+/// The deciding rule.
 #[derive(Serialize)]
 pub struct RuleEntry {
     pub condition: String,
-    /// The condition in the tamis language, with the names of arguments and constants; as above where the language can't
-    /// express it.
+    /// The condition in the tamis language, with the names of arguments and constants; equal to `condition` if the
+    /// language can't express it.
     #[serde(skip)]
     pub named_condition: String,
     #[serde(flatten)]
     pub place: Option<PlaceEntry>,
 }
 
-/// The place of a rule, or of a word.
+/// The place of a rule or word.
 #[derive(PartialEq, Serialize)]
 pub struct PlaceEntry {
     pub file: String,
@@ -91,7 +91,7 @@ pub struct ExplainCodeReport {
     pub code: &'static str,
     pub title: &'static str,
     pub explanation: &'static str,
-    /// How many characters a line of the text has at most.
+    /// The most characters of a line of the text.
     #[serde(skip)]
     pub width_chars: usize,
 }
@@ -122,7 +122,7 @@ impl Explanation {
         let decision = ruleset.decide(data);
         let cause = match decision.cause {
             Cause::Rule(_, rule) => CauseEntry::Rule {
-                rule: RuleEntry::of(rule, data, sources),
+                rule: RuleEntry::from_rule(rule, data, sources),
             },
             Cause::Default(_) => CauseEntry::Default,
             Cause::BadArch => CauseEntry::BadArch,
@@ -138,7 +138,7 @@ impl Explanation {
         }
     }
 
-    /// The same of a unit of systemd, whose list of allowed calls says this of the call.
+    /// The action of a unit of systemd for a call, with the answer of its list of allowed calls.
     pub fn of_unit(
         ruleset: &Ruleset,
         sources: &Sources,
@@ -187,7 +187,7 @@ impl PlaceEntry {
 }
 
 impl RuleEntry {
-    fn of(rule: &Rule, data: &SeccompData, sources: &Sources) -> RuleEntry {
+    fn from_rule(rule: &Rule, data: &SeccompData, sources: &Sources) -> RuleEntry {
         let place = rule
             .origin
             .as_ref()
@@ -200,7 +200,7 @@ impl RuleEntry {
     }
 }
 
-/// A rule's condition for a call in the tamis language, if that can express it.
+/// A rule's condition for a call in the tamis language, or in the text form.
 fn named(when: &Predicate, data: &SeccompData) -> String {
     let named = Arch::of_call(data.arch, data.nr).and_then(|arch| {
         let call = syscall::name(arch, Nr(data.nr));
@@ -209,7 +209,7 @@ fn named(when: &Predicate, data: &SeccompData) -> String {
     named.unwrap_or_else(|| when.to_string())
 }
 
-/// The part of a policy with this name that decides a call, on one line.
+/// The part of the policy `name` that decides a call, on one line.
 pub fn reason(name: &str, ruleset: &Ruleset, sources: &Sources, data: &SeccompData) -> String {
     let part = part(name, ruleset, sources, data);
     match upper_bits::note(data, |data| ruleset.decide(data).action) {
@@ -300,7 +300,7 @@ impl fmt::Display for ExplainCodeReport {
     }
 }
 
-/// A paragraph as lines, broken between words; an empty one is an empty line.
+/// A paragraph as lines, wrapped between words; an empty one is an empty line.
 fn wrapped(paragraph: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in paragraph.split(' ') {

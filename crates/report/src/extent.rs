@@ -5,15 +5,15 @@ use serde::Serialize;
 /// The readings that were examined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Extent {
-    /// Which of the readings.
+    /// The compared readings.
     pub readings: Readings,
-    /// The first of them, in words; absent if there is only one.
+    /// The description of the first reading; absent if there is only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
-    /// Whether the machines of readings differ.
+    /// Whether the readings differ in their machines.
     #[serde(skip)]
     pub has_arches: bool,
-    /// Whether they depend on capabilities and kernels as well.
+    /// Whether the readings also depend on capabilities and kernels.
     #[serde(skip)]
     pub has_capabilities: bool,
 }
@@ -22,18 +22,18 @@ pub struct Extent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Readings {
-    /// The only one that the inputs have.
+    /// The only reading of the inputs.
     Only,
-    /// The one that the options select.
+    /// The reading chosen by options.
     Chosen,
-    /// All that the entries of a profile distinguish.
+    /// All readings that the entries of a profile distinguish.
     All,
-    /// The default one, of this machine, and no other.
+    /// Only the default reading, that of this machine.
     Default,
 }
 
 impl Extent {
-    /// That of an input with one reading.
+    /// The extent of an input with one reading.
     pub fn only() -> Extent {
         Extent {
             readings: Readings::Only,
@@ -43,7 +43,7 @@ impl Extent {
         }
     }
 
-    /// What follows an answer that no call contradicts.
+    /// The qualification of a positive answer.
     pub fn behind_answer(&self) -> String {
         match (self.readings, &self.first) {
             (Readings::All, _) => match (self.has_arches, self.has_capabilities) {
@@ -57,13 +57,13 @@ impl Extent {
         }
     }
 
-    /// A line about readings that were not compared; empty if there are none.
+    /// A line about readings that were not compared; empty without any.
     pub fn left_out(&self) -> String {
         self.other_readings("compared", "compares")
             .map_or_else(String::new, |line| line + "\n")
     }
 
-    /// What the readings are that were not examined: past and present tense of what was done with the others.
+    /// The readings that were not examined, as a clause; `done` and `does` are the verb in the past and the present tense.
     pub fn other_readings(&self, done: &str, does: &str) -> Option<String> {
         match (self.readings, &self.first) {
             (Readings::Default, Some(first)) => {

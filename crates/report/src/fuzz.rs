@@ -19,18 +19,18 @@ pub struct FuzzReport {
     pub right: String,
     pub seed: u64,
     pub evaluations: u64,
-    /// Only present if a time limit ended the search: otherwise the document is reproducible.
+    /// The duration, only if a time limit ended the search: otherwise the document is reproducible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     #[serde(flatten)]
     pub result: FuzzResult,
-    /// What random calls were made on, and why, if their coverage wasn't asked for.
+    /// The engine of random calls and the reason for its choice, if their coverage wasn't requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     pub coverage: Vec<CoverageEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Vec<KernelEntry>>,
-    /// Whether the search was ended before it was done: by Ctrl-C, or by the time limit before all non-random calls were run.
+    /// Whether the search ended early: by Ctrl-C, or by the time limit before all non-random calls were run.
     pub is_cut_short: bool,
 }
 
@@ -87,8 +87,8 @@ impl FuzzReport {
 }
 
 impl CoverageEntry {
-    /// The entry for a program.
-    pub fn of(coverage: &FilterCoverage) -> CoverageEntry {
+    /// The entry of a program.
+    pub fn from_coverage(coverage: &FilterCoverage) -> CoverageEntry {
         CoverageEntry {
             side: if coverage.side == 0 { "left" } else { "right" },
             filter: coverage.index,
@@ -98,13 +98,13 @@ impl CoverageEntry {
             outcomes: coverage.outcomes,
             taken_outcomes: coverage.taken_outcomes,
             impossible_outcomes: coverage.impossible_outcomes,
-            gaps: coverage.gaps.iter().map(GapEntry::of).collect(),
+            gaps: coverage.gaps.iter().map(GapEntry::from_gap).collect(),
         }
     }
 }
 
 impl GapEntry {
-    fn of(gap: &Gap) -> GapEntry {
+    fn from_gap(gap: &Gap) -> GapEntry {
         GapEntry {
             pc: gap.place.pc().0,
             what: match gap.place {

@@ -27,7 +27,7 @@ pub struct GapReport {
 pub struct StageEntry {
     pub name: &'static str,
     pub ns: f64,
-    /// Half the width of its range: the spread of equal filters, or the standard error of the slope.
+    /// Half the width of the range: the spread of equal filters, or the standard error of the slope.
     pub uncertainty_ns: f64,
     /// The price in the cost model of the compiler or in the book, and its place.
     pub priced_ns: Option<f64>,
@@ -50,7 +50,7 @@ pub struct Fit {
     /// The unit of `x`.
     pub unit: &'static str,
     pub intercept_ns: f64,
-    /// The cost of one more.
+    /// The cost of one additional unit.
     pub slope_ns: f64,
     /// The standard error of the slope.
     pub standard_error_ns: f64,
@@ -116,7 +116,7 @@ impl GapReport {
     }
 
     fn bars(&self) -> Drawing {
-        // The call itself and installations are of another magnitude.
+        // The call itself and installations have a different order of magnitude.
         let is_added = |stage: &&StageEntry| {
             let unit = stage.fit.as_ref().map(|fit| fit.unit);
             unit != Some(INSTALLED)

@@ -1,4 +1,4 @@
-//! What became of a service's filters: `tamis harden`.
+//! The changed filters of a service: `tamis harden`.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::entry::counted;
 #[derive(Serialize)]
 pub struct HardenReport {
     pub unit: String,
-    /// The release of systemd by which the unit is read.
+    /// The release of systemd whose rules apply to the unit.
     pub systemd: String,
     /// The files of the unit, in the order in which they apply.
     pub files: Vec<String>,
@@ -19,18 +19,18 @@ pub struct HardenReport {
     /// The settings that stay, with their filters.
     pub kept: Vec<String>,
     pub notes: Vec<String>,
-    /// How many filters the service has before and after.
+    /// The number of filters before and after.
     pub filters_before: usize,
     pub filters_after: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessEntry>,
-    /// The filters of the process; absent if none runs.
+    /// The filters of the process; absent without a process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<StackEntry>,
     pub filter: StackEntry,
-    /// What `/proc/PID/status` has of the commands, where it differs, and else by an example of each.
+    /// `/proc/PID/status` of the commands: all that differ, otherwise one of each kind.
     pub status: Vec<CommandStatus>,
-    /// How many command lines are executed under the filter.
+    /// The number of command lines that run under the filter.
     pub commands: usize,
     pub is_written: bool,
     pub filter_path: String,
@@ -38,15 +38,15 @@ pub struct HardenReport {
     pub drop_in: String,
 }
 
-/// The process with which the unit was compared.
+/// The process that the unit was compared with.
 #[derive(Serialize)]
 pub struct ProcessEntry {
     pub pid: i32,
-    /// Whether its filters are what the unit says, for every call.
+    /// Whether the filters agree with the unit for every call.
     pub is_equal: bool,
 }
 
-/// The status of a command's process by systemd's rules, of the unit alone and with the drop-in.
+/// The status of a command's process by systemd's rules, for the unit alone and with the drop-in.
 #[derive(Serialize)]
 pub struct CommandStatus {
     /// The directive and the program.
@@ -57,7 +57,7 @@ pub struct CommandStatus {
     pub after: StatusEntry,
 }
 
-/// Fields of `/proc/PID/status`; capabilities in hexadecimal as there.
+/// Fields of `/proc/PID/status`; capabilities are hexadecimal.
 #[derive(Serialize, Clone, PartialEq, Eq)]
 pub struct StatusEntry {
     pub no_new_privs: u8,
@@ -67,12 +67,12 @@ pub struct StatusEntry {
     pub cap_eff: String,
     pub cap_bnd: String,
     pub cap_amb: String,
-    /// As of `PR_GET_SECUREBITS`.
+    /// The bits of `PR_GET_SECUREBITS`.
     pub secure_bits: u32,
 }
 
 impl StatusEntry {
-    /// The fields by the kernel's names.
+    /// The fields with the kernel's names.
     fn fields(&self) -> [(&'static str, String); 7] {
         [
             ("NoNewPrivs", self.no_new_privs.to_string()),
@@ -114,7 +114,7 @@ pub struct StackEntry {
     pub calls: Vec<CallEntry>,
 }
 
-/// The instructions that are executed for a call; 0 if the kernel runs no filter for it.
+/// The number of executed instructions; 0 if the kernel runs no filter for the call.
 #[derive(Serialize)]
 pub struct CallEntry {
     pub call: String,

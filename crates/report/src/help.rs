@@ -1,8 +1,8 @@
-//! What is told instead of a result: `--help`, `tamis help` and `--version`.
+//! Help and version: `--help`, `tamis help` and `--version`.
 
 use serde::Serialize;
 
-/// The text that was asked for.
+/// The requested text.
 #[derive(Serialize)]
 pub struct HelpReport {
     pub version: &'static str,
@@ -10,7 +10,7 @@ pub struct HelpReport {
 }
 
 impl HelpReport {
-    /// What this version of tamis says.
+    /// The text of this version of tamis.
     pub const fn new(version: &'static str, text: String) -> HelpReport {
         HelpReport { version, text }
     }

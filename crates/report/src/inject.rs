@@ -1,4 +1,4 @@
-//! What rules did to a command: `tamis inject`.
+//! The effects of rules on a command: `tamis inject`.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use crate::sandbox::EndOfGuest;
 
-/// The end of a command, and what became of the rules. It is written to standard error, because standard output belongs
+/// The end of a command, and the effects of the rules. It is written to standard error, because standard output belongs
 /// to the command.
 #[derive(Serialize)]
 pub struct InjectReport {
-    /// The name of the platform that caught the calls.
+    /// The platform that intercepted the calls.
     pub platform: String,
     #[serde(flatten)]
     pub ended: EndOfGuest,
@@ -18,7 +18,7 @@ pub struct InjectReport {
     pub rules: Vec<InjectedEntry>,
 }
 
-/// How often a rule matched a call, and how often it changed one.
+/// The numbers of calls that a rule matched and changed.
 #[derive(Serialize)]
 pub struct InjectedEntry {
     pub rule: String,

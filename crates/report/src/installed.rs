@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::Serialize;
 
-/// What was installed, and how programs find it.
+/// The installed files, and the way in which programs find them.
 #[derive(Serialize)]
 pub struct InstalledReport {
     pub prefix: String,

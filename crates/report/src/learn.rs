@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::entry::counted;
 
-/// The policy, and what the base doesn't permit.
+/// The policy, and the recorded calls that the base denies.
 #[derive(Serialize)]
 pub struct LearnReport {
     pub runs: Vec<String>,
@@ -16,7 +16,7 @@ pub struct LearnReport {
     pub wider: Vec<WiderEntry>,
 }
 
-/// A call that is allowed with more than was seen.
+/// A call that is allowed beyond the evidence.
 #[derive(Serialize)]
 pub struct WiderEntry {
     pub arch: &'static str,
@@ -26,7 +26,7 @@ pub struct WiderEntry {
     pub text: String,
 }
 
-/// A call that was made and that the base denies.
+/// A recorded call that the base denies.
 #[derive(Serialize)]
 pub struct RefusedEntry {
     pub arch: &'static str,

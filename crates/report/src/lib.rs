@@ -1,12 +1,12 @@
 //! Reports of commands: one model for all forms of a result.
 //!
-//! A command computes its result, makes the document of its module here, and prints it. A [`Document`] is plain data.
-//! [`json`] is its form for programs, which `docs/schemas` describes member by member; its
-//! [`Display`](std::fmt::Display), or a function `text` if the form has options, is its form for people. Some
-//! have charts as well. Members that only the text needs are not serialised. Members that several documents share are defined once, in [`entry`] and
+//! A command computes its result, builds the document of its module, and prints it. A [`Document`] is plain data.
+//! [`json`] is the form for programs, described member by member in `docs/schemas`. [`Display`](std::fmt::Display), or
+//! a function `text` if the form has options, is the form for people. Some documents have charts as well. Members that
+//! only the text needs are not serialised. Members that several documents share are defined once, in [`entry`] and
 //! [`change`].
 //!
-//! This crate does not read options, open files or choose exit codes.
+//! This crate neither reads options nor opens files, and doesn't choose exit codes.
 #![forbid(unsafe_code)]
 #![expect(
     missing_docs,
@@ -67,7 +67,7 @@ pub trait Document: Serialize {
     /// The name of the document's schema, with its version.
     const SCHEMA: &'static str;
 
-    /// What it has to say besides the warnings about its inputs.
+    /// The diagnostics other than the warnings about the inputs.
     fn diagnostics(&self) -> &[DiagnosticEntry] {
         &[]
     }
@@ -133,8 +133,8 @@ documents! {
     trace::TraceEvent = "tamis.trace/1",
 }
 
-/// A document as JSON: indented, with a final newline, with `schema` as its first member, and `diagnostics` as its last:
-/// the warnings about the inputs, and for a failure its errors.
+/// A document as JSON: indented, with a final newline, with `schema` as its first member and `diagnostics` as its last:
+/// the warnings about the inputs, and the errors of a failure.
 ///
 /// # Errors
 /// Never for the documents of this crate: their members have names.

@@ -1,4 +1,4 @@
-//! Findings in policies and programs, and the checks that make them: `tamis lint`.
+//! Findings in policies and programs, and the checks: `tamis lint`.
 
 pub mod sarif;
 
@@ -23,7 +23,7 @@ pub struct InputFindings {
     pub input: String,
     pub sources: Sources,
     pub findings: Vec<FindingEntry>,
-    /// The number of findings that are left out, because no rule of the policy gives reason for them.
+    /// The number of omitted findings, which no rule of the policy causes.
     pub folded: usize,
     /// Checks that were not made, with the reason.
     pub gaps: Vec<String>,
@@ -35,13 +35,13 @@ pub struct InputFindings {
 pub struct FindingEntry {
     /// The complete finding, for the text.
     pub diagnostic: Diagnostic,
-    /// Calls that show it, with their actions.
+    /// Calls that demonstrate it, with their actions.
     pub examples: Vec<ExampleEntry>,
     /// The instruction, for a finding in a program.
     pub insn: Option<InsnPlace>,
-    /// Its reasons.
+    /// The reasons.
     pub why: Vec<String>,
-    /// How much the policy's own rules give reason for it.
+    /// The relevance: whether the policy's own rules cause the finding.
     pub relevance: Relevance,
     /// The reading of the policy that has it, if the first one doesn't.
     pub reading: Option<String>,
@@ -114,7 +114,7 @@ impl InputFindings {
         }
     }
 
-    /// `2 warnings, 1 note`, and whether something wasn't checked.
+    /// `2 warnings, 1 note`, and the number of checks that were not made.
     pub fn counts(&self) -> String {
         let of = |severity: Severity| match self.count(severity) {
             0 => None,
@@ -235,7 +235,7 @@ impl FindingEntry {
         let mut result = FindingEntry::without_places(finding);
         for (index, place) in finding.places.iter().enumerate() {
             if let Place::Rule(origin, label) = place {
-                // Where there are several, the examples are those of the places in order.
+                // If there are several examples, they belong to the places in order.
                 let own = finding.examples.get(index);
                 let mut calls = own.into_iter().chain(&finding.examples);
                 let element = calls.find_map(|example| element_of(origin, &example.call, sources));
@@ -299,7 +299,7 @@ impl FindingEntry {
         }
     }
 
-    /// Whether one of these diagnostics of a front end reports the same, on the same line if there is one.
+    /// Whether one of these diagnostics of a front end reports the same problem, on the same line if there is one.
     pub fn is_among(&self, others: &[Diagnostic], sources: &Sources) -> bool {
         let Some(check) = registry::of_code(self.diagnostic.code) else {
             return false;

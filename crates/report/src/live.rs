@@ -1,25 +1,25 @@
-//! A recording that goes on, as a table that is drawn again and again.
+//! A running recording as a table that is redrawn.
 
 use std::collections::BTreeMap;
 
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_profile::Profile;
 
-/// How long a call counts as new, in milliseconds.
+/// The time during which a call counts as new, in milliseconds.
 const NEW_MS: u64 = 5000;
 
 /// The table: the calls by their rates.
 #[derive(Debug, Default)]
 pub struct LiveTable {
-    /// The counts of the last time, and when each call was seen first.
+    /// The previous counts, and the time of each call's first occurrence.
     known: BTreeMap<(Arch, Nr), (u64, u64)>,
     at_ms: u64,
 }
 
 impl LiveTable {
-    /// The lines so many milliseconds after the start, and what is remembered for the next: at most `top` calls, the most frequent since the
-    /// last time first, with their counts since the start. Calls that were first seen in the last five seconds,
-    /// and not in the first, are `new`.
+    /// The lines `at_ms` milliseconds after the start, and the state for the next ones: at most `top` calls, the most
+    /// frequent since the previous lines first, with their counts since the start. Calls that occurred first in the
+    /// last five seconds, but not in the first five, are `new`.
     pub fn lines(&mut self, profile: &Profile, at_ms: u64, top: usize) -> Vec<String> {
         let passed_s = at_ms.saturating_sub(self.at_ms).max(1) as f64 / 1e3;
         let mut rows = Vec::new();

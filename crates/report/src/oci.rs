@@ -6,21 +6,21 @@ use serde::Serialize;
 
 use crate::entry::counted;
 
-/// What was set.
+/// The result of the change.
 #[derive(Serialize)]
 pub struct OciReport {
     pub config: String,
     pub policy: String,
-    /// The instructions of the program in the annotation; absent without one.
+    /// The number of instructions of the program in the annotation; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length_insns: Option<usize>,
-    /// Whether `linux.seccomp` has the policy.
+    /// Whether `linux.seccomp` contains the policy.
     pub has_profile: bool,
-    /// What the profile can't say, and what it says instead.
+    /// The properties that the profile can't express, with their replacements.
     pub losses: Vec<String>,
-    /// What stays of an earlier policy.
+    /// The remaining parts of an earlier policy.
     pub notes: Vec<String>,
-    /// Whether the profile may deny calls that programs can't do without.
+    /// Whether the profile may deny calls that programs need.
     #[serde(skip)]
     pub allows_losses: bool,
 }

@@ -16,7 +16,7 @@ use crate::program::{ArchEntry, ProgramReport};
 #[derive(Serialize)]
 pub struct OptimizeReport {
     pub inputs: Vec<InputEntry>,
-    pub how: HowEntry,
+    pub how: MethodEntry,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged: Option<JudgedEntry>,
     pub rejected: Vec<RejectedEntry>,
@@ -25,10 +25,10 @@ pub struct OptimizeReport {
     pub filters: Vec<FilterEntry>,
 }
 
-/// The method that produced a result.
-pub struct HowEntry(pub How);
+/// The method of a result.
+pub struct MethodEntry(pub How);
 
-impl Serialize for HowEntry {
+impl Serialize for MethodEntry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(match self.0 {
             How::LaidOutAnew => "laid_out_anew",
@@ -43,9 +43,9 @@ impl Serialize for HowEntry {
 /// A method that was rejected.
 #[derive(Serialize)]
 pub struct RejectedEntry {
-    pub how: HowEntry,
+    pub how: MethodEntry,
     pub because: String,
-    /// Both as text.
+    /// The method and the reason as text.
     #[serde(skip)]
     pub line: String,
 }
@@ -77,7 +77,7 @@ pub struct FilterEntry {
 
 impl OptimizeReport {
     /// The report of a result; with the `options` of the compiler, each filter has its own report.
-    pub fn of(
+    pub fn from_optimised(
         inputs: Vec<InputEntry>,
         optimised: &Optimised,
         options: Option<&CompileOptions>,
@@ -93,24 +93,25 @@ impl OptimizeReport {
             kernel_length_insns: kernel_len_insns(program),
             arches: measure_archs(std::slice::from_ref(program), archs)
                 .iter()
-                .map(ArchEntry::of)
+                .map(ArchEntry::from_cost)
                 .collect(),
             insns: insns(program.insns()),
-            report: options.map(|options| ProgramReport::of(program, archs, remarks, options)),
+            report: options
+                .map(|options| ProgramReport::from_program(program, archs, remarks, options)),
         };
         let rejected = optimised.rejected().iter();
         OptimizeReport {
             inputs,
-            how: HowEntry(optimised.how()),
+            how: MethodEntry(optimised.how()),
             judged: optimised.judged().copied().map(JudgedEntry),
-            rejected: rejected.map(RejectedEntry::of).collect(),
-            before: RatingEntry::of(optimised.before()),
-            after: RatingEntry::of(optimised.after()),
+            rejected: rejected.map(RejectedEntry::from_rejected).collect(),
+            before: RatingEntry::from_rating(optimised.before()),
+            after: RatingEntry::from_rating(optimised.after()),
             filters: optimised.programs().iter().map(filter).collect(),
         }
     }
 
-    /// The method, and the rejected ones, without the final newline.
+    /// The method and the rejected ones, without the final newline.
     pub fn in_brief(&self) -> String {
         let mut text = match self.how.0 {
             How::LaidOutAnew => "recompiled".to_owned(),
@@ -139,9 +140,9 @@ impl fmt::Display for OptimizeReport {
 }
 
 impl RejectedEntry {
-    fn of(rejected: &Rejected) -> RejectedEntry {
+    fn from_rejected(rejected: &Rejected) -> RejectedEntry {
         RejectedEntry {
-            how: HowEntry(rejected.how),
+            how: MethodEntry(rejected.how),
             because: rejected.why.to_string(),
             line: rejected.to_string(),
         }
@@ -149,7 +150,7 @@ impl RejectedEntry {
 }
 
 impl RatingEntry {
-    fn of(rating: &Rating) -> RatingEntry {
+    fn from_rating(rating: &Rating) -> RatingEntry {
         let (cost, all) = (&rating.cost, rating.cost.all());
         RatingEntry {
             filters: cost.filters,

@@ -1,4 +1,4 @@
-//! What a socket's filter makes of packets: `tamis bpf eval --packet`.
+//! The results of a socket filter for packets: `tamis bpf eval --packet`.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::entry::counted;
 
-/// What a socket's filter makes of packets.
+/// The results of a socket filter for packets.
 #[derive(Serialize)]
 pub struct PacketsReport {
-    /// The engine that ran it.
+    /// The engine.
     pub engine: String,
-    /// How many packets are kept.
+    /// The number of accepted packets.
     pub accepted: usize,
     pub packets: Vec<PacketEntry>,
 }
@@ -25,7 +25,7 @@ pub struct PacketEntry {
 }
 
 impl PacketsReport {
-    /// The report of packets: the length of each, the return value, and how many steps it took.
+    /// The report of packets, each as its length, return value and number of steps.
     pub fn new(engine: String, runs: &[[u32; 3]]) -> PacketsReport {
         let entry = |[length_bytes, ret, steps]: &[u32; 3]| PacketEntry {
             length_bytes: *length_bytes,

@@ -33,25 +33,26 @@ pub fn span(origin: &Origin, sources: &Sources) -> Option<Span> {
     })
 }
 
-/// The place of a call within the list of names that a rule begins with; the rule's own where the list doesn't name it.
+/// The place of a call within the list of names that a rule begins with, or that of the rule if the list doesn't
+/// contain the name.
 ///
 /// Front ends give a rule the place of its first name. A profile has hundreds of names in one list, each on a line.
 pub fn of_call(origin: &Origin, data: &SeccompData, sources: &Sources) -> Origin {
     element_of(origin, data, sources).unwrap_or_else(|| origin.clone())
 }
 
-/// The place of a call within the list of names that a rule begins with, if the list names it.
+/// The place of a call within the list of names that a rule begins with, if the list contains it.
 pub fn element_of(origin: &Origin, data: &SeccompData, sources: &Sources) -> Option<Origin> {
     let arch = Arch::of_call(data.arch, data.nr)?;
     element(origin, syscall::name(arch, Nr(data.nr))?, sources)
 }
 
-/// The element of a JSON list, or of a YAML list with one on each line, that is this name.
+/// The element with this name in a JSON list, or in a YAML list with one element per line.
 fn element(origin: &Origin, name: &str, sources: &Sources) -> Option<Origin> {
     let source = sources.iter().find(|source| source.name == origin.file)?;
     let first = origin.line as usize - 1;
     for (index, line) in source.text.lines().enumerate().skip(first) {
-        // The list's first line may have something else before its first name.
+        // The first line of the list may have other text before its first name.
         let skipped = match index == first {
             true => line.char_indices().nth(origin.column as usize - 1)?.0,
             false => 0,
@@ -86,7 +87,7 @@ fn element(origin: &Origin, name: &str, sources: &Sources) -> Option<Origin> {
     None
 }
 
-/// An origin on one line, whatever the name of its file.
+/// An origin on one line, with the name of its file escaped.
 pub fn text(origin: &Origin) -> String {
     on_one_line(&origin.to_string()).into_owned()
 }

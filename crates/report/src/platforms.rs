@@ -1,4 +1,4 @@
-//! What catches calls on this machine, and what it costs: `tamis platforms`.
+//! The platforms of this machine that intercept calls, with their costs: `tamis platforms`.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use tamis_chart::{Bar, Bars, Drawing, Group};
 
 use crate::entry::counted;
 
-/// The platforms, and their figures if they were measured.
+/// The platforms, with measured figures if requested.
 #[derive(Serialize)]
 pub struct PlatformsReport {
     pub platforms: Vec<PlatformEntry>,
@@ -28,7 +28,7 @@ pub struct PlatformEntry {
     pub caps: CapsEntry,
 }
 
-/// What a platform can do.
+/// The capabilities of a platform.
 #[derive(Serialize)]
 pub struct CapsEntry {
     pub family: &'static str,
@@ -59,7 +59,7 @@ pub struct FigureEntry {
     pub subject: String,
     pub min_ns: f64,
     pub median_ns: f64,
-    /// The minimum by that of the kernel's own execution.
+    /// The minimum relative to that of native execution.
     pub ratio: Option<f64>,
 }
 
@@ -123,7 +123,7 @@ impl PlatformsReport {
 }
 
 impl CapsEntry {
-    /// What it can do, beyond answering calls, in words.
+    /// The capabilities beyond answering calls, in words.
     fn words(&self) -> String {
         let words = [
             (self.has_threads, "threads"),

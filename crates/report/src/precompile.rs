@@ -52,7 +52,7 @@ pub struct FilterEntry {
     pub patches: Vec<PatchEntry>,
 }
 
-/// An instruction whose constant is half of a variable's value.
+/// An instruction with half of a variable's value as its constant.
 #[derive(Serialize)]
 pub struct PatchEntry {
     pub insn: u16,

@@ -1,4 +1,4 @@
-//! A profile as a document: its own form, which other commands read, with the warnings about what it was made of.
+//! A profile as a document: the format that other commands read, with the warnings about its sources.
 
 use tamis_profile::Profile;
 

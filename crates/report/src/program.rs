@@ -31,7 +31,7 @@ pub struct ArchEntry {
 
 impl ArchEntry {
     /// The figures of an architecture.
-    pub fn of((arch, cost): &(Arch, Cost)) -> ArchEntry {
+    pub fn from_cost((arch, cost): &(Arch, Cost)) -> ArchEntry {
         let all = cost.all();
         ArchEntry {
             arch: arch.name(),
@@ -92,7 +92,7 @@ pub struct RunEntry {
     pub after: SizeEntry,
 }
 
-/// The size of the rules or the program on which a pass worked.
+/// The size of the rules or the program that a pass worked on.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum SizeEntry {
@@ -119,7 +119,7 @@ pub struct CostEntry {
     pub numbers: usize,
 }
 
-/// Instructions that decide about the arguments of some calls.
+/// Instructions that test the arguments of some calls.
 #[derive(Serialize)]
 pub struct DecisionEntry {
     pub calls: Vec<String>,
@@ -145,8 +145,8 @@ pub struct PassEntry {
 }
 
 impl ProgramReport {
-    /// The report of a program, with the remarks of the passes that made it.
-    pub fn of(
+    /// The report of a program, with the remarks of its passes.
+    pub fn from_program(
         program: &Program,
         archs: &[Arch],
         remarks: &[Remark],
@@ -161,7 +161,7 @@ impl ProgramReport {
         let (workload, has_bitmap) = (options.workload(archs), options.has_bitmap());
         let together = measure(std::slice::from_ref(program), &workload, has_bitmap);
         let costs = calls(program, &workload, has_bitmap);
-        // Without the bounds if the prover reaches a limit: the program is correct all the same.
+        // Without bounds if the prover reaches a limit; the program is correct nevertheless.
         let bounds = bounds(program, archs, &workload).unwrap_or_default();
         ProgramReport {
             dispatch_insns,
@@ -279,7 +279,7 @@ impl BoundEntry {
     }
 }
 
-/// Calls by total cost, those first for which the kernel spends most on the program.
+/// Calls by total cost; the most expensive for the kernel first.
 fn most_expensive_first(mut calls: Vec<CallCost>) -> Vec<CallCost> {
     let cost = |call: &CallCost| {
         let runs = if call.cost.is_cached { 0.0 } else { 1.0 };

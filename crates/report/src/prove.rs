@@ -23,9 +23,9 @@ pub struct ProveReport {
     pub yes_within: Vec<ScopeEntry>,
     /// Whether a limit was reached for a narrower scope.
     pub has_gaps_within: bool,
-    /// What was compared.
+    /// The extent of the comparison.
     pub compared: Extent,
-    /// The reading in which the answer was found, if it is another than the first: `on aarch64`.
+    /// The reading of the answer, if it isn't the first: `on aarch64`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<String>,
     /// The options that raise the limit.
@@ -51,7 +51,7 @@ pub enum Answer {
     Yes,
     /// A call disproves it.
     No,
-    /// Neither: a limit was reached, or it depends on calls without a found example.
+    /// Neither: a limit was reached, or the answer depends on calls without an example.
     Unknown,
 }
 
@@ -64,8 +64,8 @@ pub struct ScopeEntry {
 }
 
 impl ScopeEntry {
-    /// The entry for a scope.
-    pub fn of(scope: &Scope) -> ScopeEntry {
+    /// The entry of a scope.
+    pub fn from_scope(scope: &Scope) -> ScopeEntry {
         ScopeEntry {
             arches: arches(&scope.arches),
             native: scope.native_only,

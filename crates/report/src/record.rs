@@ -1,4 +1,4 @@
-//! What a program called: `tamis record`.
+//! The recorded calls of a program: `tamis record`.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -9,7 +9,7 @@ use tamis_profile::{Call, Profile};
 
 use crate::entry::counted;
 
-/// What was recorded.
+/// A recording.
 #[derive(Serialize)]
 pub struct RecordReport {
     pub backend: &'static str,
@@ -22,12 +22,12 @@ pub struct RecordReport {
     pub lost: LostEntry,
     pub against: Option<String>,
     pub drift: Vec<DriftEntry>,
-    /// How many calls the text has.
+    /// The number of calls in the text.
     #[serde(skip)]
     pub top: usize,
 }
 
-/// A call, the most frequent first.
+/// A call; the list begins with the most frequent.
 #[derive(Serialize)]
 pub struct RecordedCall {
     pub arch: &'static str,
@@ -55,7 +55,7 @@ pub struct DriftEntry {
     pub count: u64,
     pub action: String,
     pub is_certain: bool,
-    /// Names and values of arguments, each of which is denied.
+    /// Names and values of arguments that suffice for the denial.
     pub arguments: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for DriftEntry {
     }
 }
 
-/// What couldn't be counted.
+/// Calls that couldn't be counted.
 #[derive(Clone, Copy, Default, Serialize)]
 pub struct LostEntry {
     pub counts: u64,
@@ -107,7 +107,7 @@ impl RecordedCall {
 }
 
 impl NumberEntry {
-    /// A number on an architecture, `AUDIT_ARCH_*`, that may be none of tamis's.
+    /// A number on an architecture, `AUDIT_ARCH_*`, which may be unknown to tamis.
     pub fn new(audit_arch: u32, nr: u32, count: u64) -> NumberEntry {
         let arch = Arch::of_call(audit_arch, nr);
         NumberEntry {

@@ -21,7 +21,7 @@ pub struct RunReport {
     pub signal: Option<i32>,
     pub killed: Vec<KilledEntry>,
     pub trapped: Vec<TrappedEntry>,
-    /// Calls that got an error from a filter, if they were to be explained.
+    /// Calls that got an error from a filter, if requested.
     pub denied: Vec<DeniedEntry>,
     pub notes: Vec<String>,
 }
@@ -57,7 +57,7 @@ pub struct TrappedEntry {
     pub reason: Option<String>,
 }
 
-/// Everything that the command's exit status does not show, or an empty text. The caller prints notes.
+/// All effects that the command's exit status doesn't show, or an empty text. The caller prints notes.
 impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for killed in &self.killed {
@@ -107,7 +107,7 @@ impl fmt::Display for TrappedEntry {
     }
 }
 
-/// Writes the reason on a line of its own.
+/// Writes the reason on a separate line.
 fn write_reason(reason: Option<&str>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match reason {
         Some(reason) => write!(f, "\n  {reason}"),

@@ -1,4 +1,4 @@
-//! A command whose calls were caught: `tamis sandbox`, and what `tamis inject` shares with it.
+//! A command with intercepted calls: `tamis sandbox`, and the parts shared with `tamis inject`.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use serde::Serialize;
 
 use crate::entry::counted;
 
-/// The end of a command in a sandbox, and what its supervisor was asked. It is written to standard error, because
-/// standard output belongs to the command.
+/// The end of a command in a sandbox, and the calls that the supervisor handled. It is written to standard error,
+/// because standard output belongs to the command.
 #[derive(Serialize)]
 pub struct SandboxReport {
-    /// The name of the platform that caught the calls.
+    /// The platform that intercepted the calls.
     pub platform: String,
     #[serde(flatten)]
     pub ended: EndOfGuest,
-    /// The calls that the supervisor was asked for, most frequent first.
+    /// The calls that the supervisor handled, the most frequent first.
     pub asked: Vec<AskedEntry>,
-    /// How many tasks there were, where the platform tells.
+    /// The number of tasks, if the platform reports it.
     pub tasks: Option<u64>,
 }
 
@@ -29,7 +29,7 @@ pub struct EndOfGuest {
     pub signal: Option<i32>,
 }
 
-/// How often the supervisor was asked for a call.
+/// The number of times that the supervisor handled a call.
 #[derive(Serialize)]
 pub struct AskedEntry {
     pub call: String,

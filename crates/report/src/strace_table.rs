@@ -5,33 +5,33 @@ use std::cmp::Reverse;
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_profile::{Call, Profile};
 
-/// A column, and what rows can be ordered by.
+/// A column, and an order of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// The share of the time.
     TimePercent,
-    /// The time of all calls.
+    /// The total time.
     TotalTime,
-    /// That of the shortest.
+    /// The shortest time.
     MinTime,
-    /// That of the longest.
+    /// The longest time.
     MaxTime,
-    /// The mean.
+    /// The mean time.
     AvgTime,
-    /// The time by the clock, as all of these are.
+    /// The elapsed time; all times here are elapsed times.
     WallTotal,
     WallMin,
     WallMax,
     WallAvg,
-    /// How many there were.
+    /// The number of calls.
     Calls,
-    /// How many failed.
+    /// The number of failed calls.
     Errors,
-    /// The name.
+    /// The name of the call.
     Name,
 }
 
-/// The columns with the names that strace has for them, the usual one first.
+/// The columns with strace's names, the usual one first.
 const NAMES: [(Column, &[&str]); 12] = [
     (
         Column::TimePercent,
@@ -78,7 +78,7 @@ const NAMES: [(Column, &[&str]); 12] = [
 ];
 
 impl Column {
-    /// The columns of the table if nobody says otherwise.
+    /// The default columns.
     pub const USUAL: [Column; 6] = [
         Column::TimePercent,
         Column::TotalTime,
@@ -88,7 +88,7 @@ impl Column {
         Column::Name,
     ];
 
-    /// The column with a name of strace's.
+    /// The column with one of strace's names.
     pub fn named(name: &str) -> Option<Column> {
         let mut columns = NAMES.iter();
         columns
@@ -96,15 +96,15 @@ impl Column {
             .map(|(column, _)| *column)
     }
 
-    /// The usual names of all.
+    /// The usual names of all columns.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMES.iter().map(|(_, names)| names[0])
     }
 
-    /// Columns with commas between their names; the name of the call comes last if it isn't among them.
+    /// Parses column names separated by commas; the name of the call is appended if it is missing.
     ///
     /// # Errors
-    /// The name that isn't one, or is there twice.
+    /// The name that is unknown or occurs twice.
     pub fn list(text: &str) -> Result<Vec<Column>, String> {
         let mut columns = Vec::new();
         for name in text.split(',') {
@@ -147,7 +147,7 @@ impl Column {
     }
 }
 
-/// What a row has.
+/// The cells of a row.
 struct Row {
     name: String,
     nr: Nr,
@@ -159,7 +159,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(arch: Arch, nr: Nr, call: &Call) -> Row {
+    fn from_call(arch: Arch, nr: Nr, call: &Call) -> Row {
         let name = syscall::name(arch, nr);
         Row {
             name: name.map_or_else(|| nr.0.to_string(), str::to_owned),
@@ -206,13 +206,15 @@ impl Row {
     }
 }
 
-/// The table of `strace -c -w`: a row for each call and a table for each architecture; times include sleep. Rows are in
-/// the order of a column, the greatest first, or, without one, of their numbers.
+/// The table of `strace -c -w`: a row for each call and a table for each architecture; times include sleep. Rows are
+/// ordered by a column, descending, or by number without one.
 pub fn table(profile: &Profile, columns: &[Column], order: Option<Column>) -> String {
     let mut text = String::new();
     for arch in [Arch::X86_64, Arch::X86, Arch::X32] {
         let calls = profile.calls().filter(|(of, _, _)| *of == arch);
-        let rows: Vec<Row> = calls.map(|(_, nr, call)| Row::of(arch, nr, call)).collect();
+        let rows: Vec<Row> = calls
+            .map(|(_, nr, call)| Row::from_call(arch, nr, call))
+            .collect();
         if rows.is_empty() {
             continue;
         }
@@ -316,7 +318,7 @@ total            0.004000        13
             Column::list("calls").unwrap(),
             [Column::Calls, Column::Name]
         );
-        // Of strace 7.1.
+        // The names of strace 7.1.
         let columns = Column::list("wall_total,min-wall,wall-avg").unwrap();
         let text = table(&profile(), &columns, Some(Column::WallMax));
         let expected = " wall-total wall-min    wall-avg syscall

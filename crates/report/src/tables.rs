@@ -40,7 +40,7 @@ pub struct ArgEntry {
     pub name: &'static str,
     pub c_type: &'static str,
     pub width_bits: u32,
-    /// The index among the six arguments of `seccomp_data`; `None` if the argument has no single place, such as a
+    /// The index among the six arguments of `seccomp_data`; `None` if the argument has no single index, such as a
     /// 64-bit argument on a 32-bit architecture.
     pub index: Option<usize>,
 }
@@ -81,7 +81,7 @@ pub struct CodeRow {
 
 impl CodeRow {
     /// The row of a code.
-    pub fn of(code: &Code) -> CodeRow {
+    pub fn from_code(code: &Code) -> CodeRow {
         CodeRow {
             code: code.id,
             title: code.title,
@@ -97,7 +97,7 @@ impl Display for CodeRow {
 
 impl ArchRow {
     /// The row of an architecture.
-    pub fn of(arch: Arch) -> ArchRow {
+    pub fn from_arch(arch: Arch) -> ArchRow {
         ArchRow {
             name: arch.name(),
             audit: arch.audit(),
@@ -113,7 +113,7 @@ impl ArchRow {
 
 impl SyscallRow {
     /// The row of a system call.
-    pub fn of(arch: Arch, nr: Nr, name: &'static str) -> SyscallRow {
+    pub fn from_syscall(arch: Arch, nr: Nr, name: &'static str) -> SyscallRow {
         let args = signature::args(name).unwrap_or_default();
         let arg = |arg: &signature::Arg| ArgEntry {
             name: arg.name(),
@@ -122,7 +122,7 @@ impl SyscallRow {
             index: signature::index(arch, name, arg.name()).map(ArgIndex::index),
         };
         let mut args: Vec<ArgEntry> = args.iter().map(arg).collect();
-        // Architectures differ in the order; if an argument has no index, the order is that of x86_64.
+        // The order differs between architectures; without an index for each argument, it is that of x86_64.
         if args.iter().all(|arg| arg.index.is_some()) {
             args.sort_by_key(|arg| arg.index);
         }
@@ -138,7 +138,7 @@ impl SyscallRow {
 
 impl OptionRow {
     /// The row of an option.
-    pub fn of(language: &FrontEnd, option: &LanguageOption) -> OptionRow {
+    pub fn from_option(language: &FrontEnd, option: &LanguageOption) -> OptionRow {
         let choices = match &option.form {
             OptionForm::Choice(choices) => *choices,
             _ => &[],

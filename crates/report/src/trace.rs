@@ -1,10 +1,10 @@
-//! What a traced command does: `tamis trace --json`, an object for each event.
+//! The events of a traced command: `tamis trace --json`, an object for each event.
 
 use serde::Serialize;
 
 use crate::Document;
 
-/// An event. Members that an event lacks are missing.
+/// An event. Absent members are omitted.
 #[derive(Serialize)]
 pub struct TraceEvent {
     pub event: &'static str,
@@ -14,7 +14,7 @@ pub struct TraceEvent {
     pub details: TraceDetails,
 }
 
-/// What belongs to an event of one kind.
+/// The details of an event of one kind.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum TraceDetails {
@@ -40,7 +40,7 @@ pub enum TraceDetails {
     },
 }
 
-/// A call that has returned, or never does.
+/// A call that has returned, or never will.
 #[derive(Serialize)]
 pub struct TracedCall {
     pub arch: String,
@@ -68,7 +68,7 @@ pub struct TracedArgument {
     pub value: TracedValue,
 }
 
-/// What an argument means.
+/// The meaning of an argument.
 #[derive(Serialize)]
 pub struct TracedValue {
     pub kind: &'static str,
@@ -89,9 +89,9 @@ pub enum TracedData {
 }
 
 impl TracedValue {
-    /// Text if the bytes are UTF-8, else their digits.
+    /// Text if the bytes are UTF-8, otherwise their hexadecimal digits.
     pub fn of_bytes(bytes: &[u8], is_cut: bool) -> TracedValue {
-        // A character may be cut in two.
+        // The cut may be within a character.
         let text = match str::from_utf8(bytes) {
             Ok(text) => Some(text),
             Err(error) if is_cut && error.error_len().is_none() => {
@@ -115,7 +115,7 @@ impl TracedValue {
 }
 
 impl TraceEvent {
-    /// The event as one line of JSON, without its end.
+    /// The event as one line of JSON, without the newline.
     ///
     /// # Errors
     /// Never: the members have names.

@@ -1,13 +1,14 @@
-//! What to say of a call whose answer depends on bits that the kernel doesn't read.
+//! The note on a call whose action depends on bits that the kernel ignores.
 //!
-//! Of an `int` the kernel reads 32 bits, of a register a filter sees 64. Programs pass a negative one with the sign extended or with
-//! a clear upper half, and both have the same name in reports: `AT_FDCWD`. So a report of a call whose other form is
-//! answered differently says so.
+//! The kernel reads 32 bits of an `int`, while a filter sees a register of 64. Programs pass a negative one with the
+//! sign extended or with a clear upper half, and both have the same name in reports, such as `AT_FDCWD`. If the two
+//! forms get different actions, the report of a call contains a note.
 
 use tamis_abi::signature::{self, Width};
 use tamis_abi::{Action, Arch, ArgIndex, Nr, SeccompData, syscall};
 
-/// The first argument whose upper bits decide, its value, and what the same value with others gets; `None` if there is none.
+/// The first argument with deciding upper bits, its value, and the action for the same value with the other upper bits;
+/// `None` without such an argument.
 pub(crate) fn note(data: &SeccompData, decide: impl Fn(&SeccompData) -> Action) -> Option<String> {
     let arch = Arch::of_call(data.arch, data.nr).filter(|arch| arch.has_64_bit_registers())?;
     let call = syscall::name(arch, Nr(data.nr))?;

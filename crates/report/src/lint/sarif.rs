@@ -53,7 +53,7 @@ pub fn log(report: &LintReport) -> Value {
     })
 }
 
-/// What of an input was not checked.
+/// The parts of an input that were not checked.
 fn notifications(input: &InputFindings) -> Vec<Value> {
     let gaps = input.gaps.iter();
     gaps.map(

@@ -187,11 +187,11 @@ fn document(
     let program = filter.template().unbound();
     let report = args.compiler.stats.then(|| {
         let archs = policy.arches();
-        ProgramReport::of(program, &archs, filter.remarks(), options)
+        ProgramReport::from_program(program, &archs, filter.remarks(), options)
     });
     let digest = format!("sha256:{}", sha256(&program.to_bytes()));
     let could_have = load::could_have(policy);
-    CompileReport::of(policy.name.clone(), digest, filter, report, could_have)
+    CompileReport::from_compiled(policy.name.clone(), digest, filter, report, could_have)
 }
 
 /// Writes a program.

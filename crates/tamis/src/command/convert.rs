@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return Err(Failure::Diagnostics(diagnostics, origins.sources));
     }
     let places = |loss: &Loss| origins.of(loss).iter().map(ToString::to_string).collect();
-    let report = ConvertReport::of(&source.name, args.to, converted, places);
+    let report = ConvertReport::from_conversion(&source.name, args.to, converted, places);
     if !global.json {
         global.warn(&diagnostics, &origins.sources);
         global.notice(&report.to_string());

@@ -3,7 +3,7 @@
 use tamis_analysis::{CaseLimits, differences_of};
 use tamis_prover::{ComparisonResult, Pair, Scope};
 use tamis_report::change::{self, Change};
-use tamis_report::diff::{DiffReport, Elsewhere};
+use tamis_report::diff::{DiffReport, OtherReadings};
 
 use crate::cli::compare::{Compared, Gaps, ScopeArgs};
 use crate::cli::load::LoadArgs;
@@ -112,8 +112,8 @@ fn list_elsewhere(
     sides: [(&str, &[String]); 2],
     scope: &Scope,
     listing: &mut Listing,
-) -> Result<Vec<Elsewhere>, Failure> {
-    let mut found: Vec<Elsewhere> = Vec::new();
+) -> Result<Vec<OtherReadings>, Failure> {
+    let mut found: Vec<OtherReadings> = Vec::new();
     first.other_readings(sides, scope, |reading, scope, mut compared| {
         let own = list(args, &mut compared, scope)?;
         listing.pairs.extend(own.pairs);
@@ -125,7 +125,7 @@ fn list_elsewhere(
         }
         match found.iter_mut().find(|before| is_known(&before.changes)) {
             Some(before) => before.more_readings += 1,
-            None => found.push(Elsewhere {
+            None => found.push(OtherReadings {
                 reading: reading.to_owned(),
                 more_readings: 0,
                 changes: own.changes,

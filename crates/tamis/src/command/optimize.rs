@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let optimised = optimise(&given.stack, &options, split);
     let optimised = optimised.map_err(|error| bug(&error))?;
     let reported = args.compiler.stats.then_some(&options);
-    let report = OptimizeReport::of(given.inputs, &optimised, reported);
+    let report = OptimizeReport::from_optimised(given.inputs, &optimised, reported);
     args.compiler.print_remarks(optimised.remarks());
     print_summary(args, &report, global);
     if !optimised.after().is_installable {

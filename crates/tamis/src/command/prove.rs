@@ -113,10 +113,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         question,
         answer,
         verdict: ComparisonResultEntry(found.result),
-        scope: ScopeEntry::of(&scope),
+        scope: ScopeEntry::from_scope(&scope),
         limit: found.gaps.map(|gaps| gaps.to_string()),
         witnesses,
-        yes_within: yes_within.scopes.iter().map(ScopeEntry::of).collect(),
+        yes_within: yes_within
+            .scopes
+            .iter()
+            .map(ScopeEntry::from_scope)
+            .collect(),
         has_gaps_within: yes_within.has_gaps,
         compared: extent,
         elsewhere,

@@ -110,7 +110,7 @@ fn parse_number(text: &str) -> Option<u64> {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match &args.table {
         Which::Arches => {
-            let entries: Vec<_> = Arch::all().map(ArchRow::of).collect();
+            let entries: Vec<_> = Arch::all().map(ArchRow::from_arch).collect();
             show(&Table { entries }, global)?;
         }
         Which::Syscalls(query) => {
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let pattern = pattern.as_deref().unwrap_or_default();
             let is_wanted = |code: &Code| code.id.contains(pattern) || code.title.contains(pattern);
             let codes = code::all().filter(is_wanted);
-            let entries: Vec<_> = codes.map(|code| CodeRow::of(&code)).collect();
+            let entries: Vec<_> = codes.map(|code| CodeRow::from_code(&code)).collect();
             if entries.is_empty() {
                 return Err(nothing(Some(pattern), code::all().map(|code| code.id)));
             }
@@ -181,7 +181,7 @@ fn syscalls(query: &Query, exact: bool) -> Vec<SyscallRow> {
     let of_arch = |arch: Arch| {
         syscall::all(arch)
             .filter(move |(nr, name)| query.wants(name, u64::from(nr.0), exact))
-            .map(move |(nr, name)| SyscallRow::of(arch, nr, name))
+            .map(move |(nr, name)| SyscallRow::from_syscall(arch, nr, name))
     };
     query.arches().into_iter().flat_map(of_arch).collect()
 }
@@ -210,7 +210,7 @@ fn options(pattern: Option<&str>, exact: bool) -> Vec<OptionRow> {
         let options = language.options.iter();
         options
             .filter(move |option| is_wanted(language.name, option.name))
-            .map(move |option| OptionRow::of(language, option))
+            .map(move |option| OptionRow::from_option(language, option))
     };
     front_end::ALL.into_iter().flat_map(of_language).collect()
 }

@@ -65,6 +65,11 @@ fn without_kinds(failure: Failure) -> Failure {
 
 fn write(insns: &[Insn], endian: Endian, args: &Args, global: &Global) -> Result<u8, Failure> {
     let write = |output: &OutputArgs| output.raw(&program::insns_to_bytes(insns, endian));
-    show_beside(&args.output, write, &DisasmReport::of(insns), global)?;
+    show_beside(
+        &args.output,
+        write,
+        &DisasmReport::from_insns(insns),
+        global,
+    )?;
     Ok(exit::OK)
 }

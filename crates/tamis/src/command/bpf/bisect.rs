@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .map_or(Ok(Selection::default()), selection)?;
     let policy = args.load.load_policy(&args.policy, global)?;
     let found = bisect(&policy.ruleset, &passes).map_err(|error| policy.compile_error(&error))?;
-    show(&BisectReport::of(&policy.name, &found), global)?;
+    show(&BisectReport::from_bisection(&policy.name, &found), global)?;
     Ok(match found {
         Bisection::Right { .. } => exit::OK,
         Bisection::WrongFromTheStart(_) | Bisection::Found(_) => exit::NO,

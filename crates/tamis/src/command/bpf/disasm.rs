@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         (true, false) => extended::of_program(&program, style)?,
         (true, true) => native::of_converted(&program)?,
         (false, true) => native::of_program(&program)?,
-        (false, false) if global.json => document_json(&DisasmReport::of(program.insns()))?,
+        (false, false) if global.json => document_json(&DisasmReport::from_insns(program.insns()))?,
         (false, false) => disasm::disassemble(&program, style),
     };
     args.output.text(&text)?;
@@ -98,7 +98,7 @@ fn packet_program(args: &Args, style: disasm::Style, global: &Global) -> Result<
         }
         (true, false) => extended::of_packet_program(&program)?,
         (false, true) => native::of_packet_program(&program)?,
-        (false, false) if global.json => document_json(&DisasmReport::of(program.insns()))?,
+        (false, false) if global.json => document_json(&DisasmReport::from_insns(program.insns()))?,
         (false, false) => disasm::disassemble_packet(&program, style),
     };
     args.output.text(&text)?;

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             false => OutputArgs { output: None }.raw(&filter.to_bytes())?,
         }
     } else if global.json || args.output.is_none() {
-        output::show(&DumpReport::of(pid, &filters), global)?;
+        output::show(&DumpReport::from_filters(pid, &filters), global)?;
     }
     Ok(code)
 }

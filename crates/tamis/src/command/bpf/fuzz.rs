@@ -336,7 +336,11 @@ fn report(
             },
             None => FuzzResult::NoDifferenceFound,
         },
-        coverage: ended.coverage.iter().map(CoverageEntry::of).collect(),
+        coverage: ended
+            .coverage
+            .iter()
+            .map(CoverageEntry::from_coverage)
+            .collect(),
         kernel,
         is_cut_short: ended.is_cut_short,
         engine: ended.engine.clone(),

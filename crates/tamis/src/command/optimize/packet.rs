@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         message(&summary(given.len(), &optimised));
     }
     let program = &optimised.program;
-    let document = || document_json(&DisasmReport::of(program.insns()));
+    let document = || document_json(&DisasmReport::from_insns(program.insns()));
     let listing = || disasm::disassemble_packet(program, disasm::Style::Commented);
     match form {
         Some(Emit::Json) => args.output.text(&document()?)?,

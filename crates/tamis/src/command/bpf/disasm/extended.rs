@@ -27,7 +27,7 @@ fn too_far(error: impl std::fmt::Display) -> Failure {
 /// The document of a converted filter of seccomp.
 pub(super) fn report_of_program(program: &Program) -> Result<ExtendedReport, Failure> {
     let converted = convert::converted(program).map_err(too_far)?;
-    Ok(report([ExtendedProgram::of(None, &converted)]))
+    Ok(report([ExtendedProgram::from_program(None, &converted)]))
 }
 
 /// The document of a converted filter of a socket.
@@ -35,13 +35,16 @@ pub(super) fn report_of_packet_program(
     program: &packet::Program,
 ) -> Result<ExtendedReport, Failure> {
     let converted = convert::converted_packet(program, Endian::Little).map_err(too_far)?;
-    Ok(report([ExtendedProgram::of(None, &converted)]))
+    Ok(report([ExtendedProgram::from_program(None, &converted)]))
 }
 
 /// The document of the programs of an object file.
 pub(super) fn report_of_sections(sections: Vec<Section>) -> ExtendedReport {
     let sections = sections.into_iter();
-    report(sections.map(|Section { name, program }| ExtendedProgram::of(Some(name), &program)))
+    report(
+        sections
+            .map(|Section { name, program }| ExtendedProgram::from_program(Some(name), &program)),
+    )
 }
 
 fn report(programs: impl IntoIterator<Item = ExtendedProgram>) -> ExtendedReport {
