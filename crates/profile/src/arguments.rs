@@ -1,13 +1,13 @@
-//! Which arguments a call is made with, from what a profile saw of it.
+//! The argument lists of a call, estimated from the recorded values.
 
 use crate::profile::{Args, Call};
 
-/// How many lists stand for the values of single arguments. Prime, so that every stride visits every rank.
+/// The number of lists that represent the values of single arguments. Prime, so that every stride visits every rank.
 const RANKS: u64 = 61;
 
 impl Call {
-    /// The argument lists that the call is made with, and how often each is; together as often as the call. Lists
-    /// that were seen come first; the rest has the values of single arguments that were seen, and 0 for all others.
+    /// The argument lists of a call with their frequencies, which add up to the count of the call. Recorded lists come
+    /// first; the others combine recorded values of single arguments, with 0 for unknown ones.
     ///
     /// ```
     /// use tamis_profile::Call;
@@ -36,9 +36,9 @@ impl Call {
         lists
     }
 
-    /// Lists in which the values of single arguments occur as often as they were seen, `None` where no value is
-    /// known: evenly spaced ranks of every argument's values, in an order of its own so that arguments are
-    /// independent of each other.
+    /// Lists with the recorded frequencies of single argument values; `None` for an unknown value. They are evenly
+    /// spaced ranks of every argument's values, in a different order for each argument, so that arguments are
+    /// independent.
     pub fn value_lists(&self) -> impl ExactSizeIterator<Item = [Option<u64>; 6]> {
         (0..RANKS as u32).map(|rank| {
             let mut list = [None; 6];

@@ -1,9 +1,9 @@
-//! Audit records of calls that a filter logged or denied, as counts of a profile and as a list.
+//! Audit records of logged or denied calls, as counts of a profile and as a list.
 //!
-//! [`audit_log`](crate::audit_log) finds the records. Records are few where nobody keeps them: without auditd the kernel writes
-//! some twenty a second and drops the rest. A profile of them says which calls, not how often. Calls that were answered with
-//! an error or killed count as denied. A profile may become a policy that nobody reads, so it has only records of lines
-//! that name the kernel or its audit; the list is for people, who see where it comes from.
+//! [`audit_log`](crate::audit_log) finds the records. Without auditd the kernel writes some twenty per second and drops
+//! the rest, so counts are lower bounds. Calls that got an error or were killed count as denied. A profile may become a
+//! policy without review, so it includes only records of lines that name the kernel or its audit as the writer; the
+//! list is for people, who see the origin.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use tamis_abi::Arch;
 use tamis_diag::words::joined;
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
-use crate::audit_log::{self, Found, Record, Unread, Writer};
+use crate::audit_log::{self, ParseResult, Record, UnreadReason, Writer};
 use crate::collect::{Collector, Word};
 
-/// How many lines that aren't read are named for each reason.
+/// The most unread lines that are listed for each reason.
 const MAX_NAMED: usize = 5;
 
 /// The seccomp records of a log.
@@ -22,17 +22,17 @@ const MAX_NAMED: usize = 5;
 pub struct Records {
     /// The records, in their order.
     pub records: Vec<Record>,
-    /// How many of them are in lines that don't name their writer.
+    /// The number of records in lines without the name of a writer.
     pub unnamed: u64,
-    /// How many lines look like records and weren't read.
+    /// The number of lines that resemble records and can't be read.
     pub unread: u64,
-    /// Which lines these are, and why.
+    /// Warnings about unread lines, with the reasons.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// The seccomp records of a log, in any form in which tools print them: raw, enriched and interpreted records of auditd; the
-/// kernel's log and the syslog; the journal in all its formats; `dmesg --json`; logs of containers around these. Lines about
-/// anything else are skipped. `assumed` is the architecture of records that don't have it.
+/// Reads the seccomp records of a log, in any output format of tools: raw, enriched and interpreted records of auditd;
+/// the kernel's log and the syslog; the journal in all its formats; `dmesg --json`; logs of containers around these.
+/// Other lines are skipped. `assumed` is the architecture of records without one.
 ///
 /// ```
 /// use tamis_abi::Arch;
@@ -61,7 +61,7 @@ pub fn records(sources: &Sources, source: SourceId, assumed: Arch) -> Records {
     read
 }
 
-/// Whether a line is a record of the kernel or its audit.
+/// Whether a line is a record written by the kernel or its audit.
 pub(crate) use audit_log::is_of_system as is_line;
 
 /// Adds all records of a log to the counts.
@@ -74,16 +74,16 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
     unread.warn(collector, text);
 }
 
-/// Adds a record to the counts if its writer is named.
+/// Adds a record to the counts if its line names a writer.
 pub(crate) fn count<'t>(
     collector: &mut Collector,
     line: Word<'t>,
-    found: Found,
+    found: ParseResult,
     unread: &mut UnreadLines<'t>,
 ) {
     match found {
         Ok((record, Writer::System)) => add(collector, &record),
-        Ok((_, Writer::Unnamed)) => unread.add(line, Unread::Program),
+        Ok((_, Writer::Unnamed)) => unread.add(line, UnreadReason::Program),
         Err(reason) => unread.add(line, reason),
     }
 }
@@ -95,12 +95,12 @@ fn add(collector: &mut Collector, record: &Record) {
     call.denied = call.denied.saturating_add(u64::from(is_denied));
 }
 
-/// Lines that look like records and aren't read: how many for which reason, and the first ones.
+/// Lines that resemble records and can't be read: the number for each reason, and the first ones.
 #[derive(Default)]
-pub(crate) struct UnreadLines<'t>(BTreeMap<Unread, (u64, Vec<Word<'t>>)>);
+pub(crate) struct UnreadLines<'t>(BTreeMap<UnreadReason, (u64, Vec<Word<'t>>)>);
 
 impl<'t> UnreadLines<'t> {
-    fn add(&mut self, line: Word<'t>, reason: Unread) {
+    fn add(&mut self, line: Word<'t>, reason: UnreadReason) {
         let (count, lines) = self.0.entry(reason).or_default();
         *count += 1;
         if lines.len() < MAX_NAMED {
@@ -112,7 +112,7 @@ impl<'t> UnreadLines<'t> {
         self.0.values().map(|(count, _)| count).sum()
     }
 
-    /// Warns of them.
+    /// Reports the lines as warnings.
     pub(crate) fn warn(&self, collector: &mut Collector, text: &str) {
         for diagnostic in self.diagnostics(text, collector.source()) {
             collector.warn_of(diagnostic);
@@ -121,7 +121,7 @@ impl<'t> UnreadLines<'t> {
 
     /// A warning for each reason.
     fn diagnostics(&self, text: &str, source: SourceId) -> Vec<Diagnostic> {
-        let warning = |(reason, (count, lines)): (&Unread, &(u64, Vec<Word<'_>>))| {
+        let warning = |(reason, (count, lines)): (&UnreadReason, &(u64, Vec<Word<'_>>))| {
             let numbers = lines.iter().map(|line| {
                 let before = text[..line.start].bytes();
                 (1 + before.filter(|byte| *byte == b'\n').count()).to_string()

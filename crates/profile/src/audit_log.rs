@@ -1,15 +1,15 @@
-//! Logs with audit records of seccomp: finds the records in every form in which tools print them.
+//! Logs with seccomp audit records: finds the records in every output format of tools.
 //!
-//! The kernel writes a record once. It is then printed by the kernel's log, the journal, auditd, syslog daemons and wrappers
-//! of containers, each with words of its own around it, as lines, as fields of an entry or in JSON. This module takes the
-//! words away: `header` judges who wrote a line, `entry` reads entries of fields, `json` reads JSON, and `record` reads
-//! the record that is left. A line that looks like a record and isn't read is handed over, too, with the reason.
+//! The kernel writes a record once. The kernel's log, the journal, auditd, syslog daemons and wrappers of containers
+//! then print it as a line, as fields of an entry or in JSON, each with its own header. This module removes the
+//! headers: `header` determines the writer of a line, `entry` reads entries of fields, `json` reads JSON, and `record`
+//! parses the remaining record. A line that resembles a record but can't be read is reported with the reason.
 //!
-//! Anyone can have a line logged that looks like a record. So a record says whether its line names the kernel or its audit as
-//! the writer, or nobody; lines of other programs are never read.
+//! Any program can log a line that resembles a record. So a record states whether its line names the kernel or its
+//! audit as the writer, or no writer; lines of other programs are never read.
 //!
-//! Linear in the text; no I/O. Other kinds of records, of the same event or not, are skipped: SECCOMP records have no
-//! arguments, and the kernel writes the SYSCALL record that has them only for calls that an audit rule watches.
+//! Linear in the text; no I/O. Other kinds of records are skipped: SECCOMP records have no arguments, and the kernel
+//! writes the SYSCALL record of the same event, which has them, only for calls with an audit rule.
 
 mod entry;
 mod header;
@@ -28,56 +28,56 @@ pub use record::Record;
 use crate::collect::{Word, lines};
 use entry::Entries;
 
-/// Who wrote a line, as far as it says.
+/// The stated writer of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Writer {
-    /// Nobody is named: the line was printed without its header, or by the wrapper of a container.
+    /// None: the line was printed without its header, or by the wrapper of a container.
     Unnamed,
-    /// The kernel or its audit, by the line's own words.
+    /// The kernel or its audit.
     System,
 }
 
-/// Why something that looks like a record isn't read.
+/// Why a text that resembles a record isn't read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Unread {
-    /// Another program than the kernel and its audit wrote it.
+pub(crate) enum UnreadReason {
+    /// The writer is another program.
     Program,
-    /// It is a summary without the call.
+    /// A summary without the call.
     Summary,
-    /// The call or its architecture is missing, or isn't known.
+    /// The call or its architecture is missing or unknown.
     Call,
-    /// It is in a form that isn't known.
+    /// The format is unknown.
     Form,
 }
 
-impl Unread {
+impl UnreadReason {
     /// The reason, as the end of a sentence.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
-            Unread::Program => {
+            UnreadReason::Program => {
                 "neither the kernel nor its audit wrote them, and anyone can have such a line logged"
             }
-            Unread::Summary => {
+            UnreadReason::Summary => {
                 "this form leaves out the call: print records with `ausearch --format raw`"
             }
-            Unread::Call => "the call of the record is missing or isn't known",
-            Unread::Form => "the words around the record are of no known form",
+            UnreadReason::Call => "the call of the record is missing or isn't known",
+            UnreadReason::Form => "the words around the record are of no known form",
         }
     }
 }
 
-/// A record with its writer, or why there is none.
-pub(crate) type Found = Result<(Record, Writer), Unread>;
+/// A record with its writer, or why it isn't read.
+pub(crate) type ParseResult = Result<(Record, Writer), UnreadReason>;
 
-/// What is done with each place of a log that is a record or looks like one.
-pub(crate) type Take<'a, 't> = &'a mut dyn FnMut(Word<'t>, Found);
+/// The callback for each record, and for each text that resembles one.
+pub(crate) type RecordSink<'a, 't> = &'a mut dyn FnMut(Word<'t>, ParseResult);
 
-/// What `ausearch --format text` and `csv` call a record.
+/// The marks of a record in `ausearch --format text` and `csv`.
 const SUMMARIES: [&str; 2] = ["violated-seccomp-policy", ",SECCOMP,"];
 
-/// Hands over each record of a log, and each line that looks like one. `assumed` is the architecture of records that have none:
-/// those of kernels before 3.16, and those of tools that print the name of the call alone.
-pub(crate) fn each<'t>(text: &'t str, source: SourceId, assumed: Arch, take: Take<'_, 't>) {
+/// Calls `take` for each record of a log, and for each line that resembles one. `assumed` is the architecture of
+/// records without one: those of kernels before 3.16, and of tools that print only the name of the call.
+pub(crate) fn each<'t>(text: &'t str, source: SourceId, assumed: Arch, take: RecordSink<'_, 't>) {
     let mut entries = Entries::new(assumed);
     let mut values = Values {
         text,
@@ -106,15 +106,15 @@ struct Values<'t> {
     text: &'t str,
     source: SourceId,
     assumed: Arch,
-    /// Whether values are looked for within lines alone: after one that doesn't end or isn't JSON, so that no text is read
-    /// more often than twice.
+    /// Whether values must end in their line. Set after a value that doesn't end or isn't JSON, so that no text is read
+    /// more than twice.
     is_within_lines: bool,
 }
 
 impl<'t> Values<'t> {
-    /// Where the value that begins with a line ends, if it does: nothing stands behind it. Its records are handed over.
-    fn read(&mut self, line: Word<'t>, take: Take<'_, 't>) -> Option<usize> {
-        // A sequence of texts has a byte before each, server-sent events a word.
+    /// Reads the value at the start of a line; returns its end if it ends at the end of a line.
+    fn read(&mut self, line: Word<'t>, take: RecordSink<'_, 't>) -> Option<usize> {
+        // JSON text sequences have a byte before each value, server-sent events a word.
         let begun = line.text.trim_start_matches(['\u{1e}', ' ', '\t']);
         let begun = begun.strip_prefix("data: ").unwrap_or(begun);
         if !begun.starts_with(['{', '[']) {
@@ -143,8 +143,8 @@ impl<'t> Values<'t> {
     }
 }
 
-/// The record of a line of text; `None` if it looks like nothing of the sort.
-pub(crate) fn line_of(line: &str, assumed: Arch) -> Option<Found> {
+/// The record of a line of text; `None` if the line doesn't resemble one.
+pub(crate) fn line_of(line: &str, assumed: Arch) -> Option<ParseResult> {
     let line = without_colours(line);
     let line = line.trim_end();
     if let Some(found) = record::of_enricher(line, assumed) {
@@ -154,15 +154,15 @@ pub(crate) fn line_of(line: &str, assumed: Arch) -> Option<Found> {
         return without_beginning(line, assumed);
     };
     let Some(writer) = header::writer(header, body) else {
-        return Some(Err(Unread::Program));
+        return Some(Err(UnreadReason::Program));
     };
     Some(record::read(body, assumed).map(|record| (record, writer)))
 }
 
-/// What is found in a line in which no record begins: fields alone, a summary, or what has the words of a record.
-fn without_beginning(line: &str, assumed: Arch) -> Option<Found> {
+/// The result for a line without the beginning of a record: fields alone, a summary, or parts of a record.
+fn without_beginning(line: &str, assumed: Arch) -> Option<ParseResult> {
     if SUMMARIES.iter().any(|words| line.contains(words)) {
-        return Some(Err(Unread::Summary));
+        return Some(Err(UnreadReason::Summary));
     }
     let fields = [" syscall=", " compat=", " ip=", " code="];
     let has_fields = fields.iter().all(|field| line.contains(field));
@@ -171,10 +171,10 @@ fn without_beginning(line: &str, assumed: Arch) -> Option<Found> {
     }
     let types = ["type=1326 ", "type=SECCOMP "];
     let is_alike = has_fields || types.iter().any(|words| line.contains(words));
-    is_alike.then_some(Err(Unread::Form))
+    is_alike.then_some(Err(UnreadReason::Form))
 }
 
-/// A line without the sequences by which terminals colour it.
+/// Removes the terminal's colour sequences from a line.
 fn without_colours(line: &str) -> Cow<'_, str> {
     if !line.contains('\u{1b}') {
         return Cow::Borrowed(line);

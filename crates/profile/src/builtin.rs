@@ -4,9 +4,9 @@
 //! a minimum for every known call: the most frequent call has four times the count of one that never occurred. So a
 //! filter is a little faster for the most frequent calls, and no call becomes much slower.
 //!
-//! Profiles are made at first use. A thread that waited for one that another is making would wait for ever in a child that was
-//! forked meanwhile, as the other thread doesn't exist there. So nobody waits: threads may make the same at once, and the first
-//! is kept.
+//! Profiles are built on first use. A forked child would wait forever for a profile that another thread of its parent
+//! was building, because that thread doesn't exist in the child. So no thread waits: several may build the same
+//! profile, and the first result is kept.
 
 use std::collections::BTreeMap;
 
@@ -30,13 +30,13 @@ const RANGE: u64 = 300;
 /// The divisor for all counts of an architecture for old or foreign programs.
 const FOREIGN_DIVISOR: u64 = 10;
 
-/// More than there are architectures.
+/// An upper bound of the number of architectures.
 const ARCHES: usize = 32;
 
 impl Profile {
-    /// A profile of ordinary programs: every known call of the architecture has a count of 100 to 400, or a tenth
-    /// of that on 32-bit architectures and x32, which only run in addition to the native one. Made once per process; no thread
-    /// waits for another.
+    /// A profile of ordinary programs: every known call of the architecture has a count of 100 to 400, or a tenth of
+    /// that on 32-bit architectures and x32, which only run in addition to the native one. Built once per process; no
+    /// thread waits for another.
     ///
     /// ```
     /// use tamis_abi::{Arch, Nr};
@@ -66,8 +66,8 @@ fn ordinary(arch: Arch) -> Profile {
     profile
 }
 
-/// The measured calls with their counts, found by the places of the quotes. A process that makes one filter would spend
-/// a fifth of its time on reading the data as profiles of users are read; a test does.
+/// The measured calls with their counts, found by the places of the quotes. Parsing them like users' profiles would
+/// take a fifth of the time of a process that compiles one filter; a test does parse them.
 fn measured() -> impl Iterator<Item = (Nr, u64)> {
     MEASURED.lines().filter_map(|line| {
         let mut parts = line.split('"');

@@ -65,7 +65,7 @@ pub(crate) struct Collector {
     /// The architecture of the calls.
     pub(crate) arch: Arch,
     profile: Profile,
-    /// The sum of the runs before.
+    /// The sum of the previous runs.
     runs: Profile,
     diagnostics: Vec<Diagnostic>,
     /// Whether there was an error, reported or not.
@@ -84,7 +84,7 @@ impl Collector {
         }
     }
 
-    /// What comes now is of another run.
+    /// Begins a new run.
     pub(crate) fn end_run(&mut self) {
         let profile = mem::take(&mut self.profile);
         self.runs.merge(&profile);
@@ -107,7 +107,7 @@ impl Collector {
         self.source
     }
 
-    /// Ends with these errors.
+    /// Adds errors and fails.
     pub(crate) fn fail(&mut self, diagnostics: Vec<Diagnostic>) {
         self.has_failed = true;
         self.diagnostics.extend(diagnostics);
@@ -118,7 +118,7 @@ impl Collector {
         Span::new(self.source, word.start, word.start + word.text.len())
     }
 
-    /// Whether no more errors are reported.
+    /// Whether the limit of reported errors is reached.
     fn is_full(&self) -> bool {
         self.diagnostics.len() >= MAX_DIAGNOSTICS
     }
@@ -149,7 +149,7 @@ impl Collector {
         }
     }
 
-    /// A count as written.
+    /// Parses a count.
     pub(crate) fn count(&mut self, word: Word<'_>) -> Option<u64> {
         let is_decimal = word.text.bytes().all(|byte| byte.is_ascii_digit());
         let count = word.text.parse().ok().filter(|_| is_decimal);
@@ -161,12 +161,12 @@ impl Collector {
         count
     }
 
-    /// Adds to the count of a call, if the architecture has it; else warns.
+    /// Adds to the count of a call; warns if the architecture lacks it.
     pub(crate) fn add(&mut self, name: Word<'_>, count: u64) {
         self.add_at(name, name, count);
     }
 
-    /// The same, where the name isn't a part of the text as it stands: warnings show another place.
+    /// The same for a name that isn't verbatim in the text; `place` is its place for warnings.
     pub(crate) fn add_at(&mut self, name: Word<'_>, place: Word<'_>, count: u64) {
         match number(self.arch, name.text) {
             Some(nr) => {
@@ -188,13 +188,13 @@ impl Collector {
 }
 
 impl Collector {
-    /// The entry of a call that was [added](Self::add); `None` if the architecture doesn't have it.
+    /// The entry of a call after [`add`](Self::add); `None` if the architecture lacks it.
     pub(crate) fn call_mut(&mut self, name: Word<'_>) -> Option<&mut Call> {
         let nr = number(self.arch, name.text)?;
         Some(self.number_mut(self.arch, nr))
     }
 
-    /// How many runs these counts are of.
+    /// Sets the number of counted runs.
     pub(crate) fn set_run_count(&mut self, count: u64) {
         self.profile.set_runs(Runs {
             unnamed: count,

@@ -1,12 +1,12 @@
-//! Profiles of many runs, of which each counts once, however often and in whatever order it is added.
+//! Profiles of many runs. Each run counts once, no matter how often and in what order it is added.
 //!
-//! A fleet is a set of parts: the runs with an id, each by itself, and sums of several. Adding is the union of these sets, and of
-//! two profiles of the same run the greater counts are kept, because counts only grow while a run is recorded. So adding is
-//! associative, commutative and idempotent whatever is added; whether a sum is possible is decided at its end
-//! ([`Fleet::sum`]). What has no id can't be told from another run and counts each time.
+//! A fleet is a set of parts: single runs with an id, and sums of several runs. Adding is the union of these sets; of
+//! two profiles of the same run the greater counts are kept, because counts only grow during a recording. So adding is
+//! associative, commutative and idempotent. Whether a sum is possible is decided in [`Fleet::sum`]. A profile without
+//! an id can't be identified and counts each time.
 //!
-//! A sum no longer has the counts of its runs, only their ids. Two sums that share some of their runs can't be added
-//! exactly, so they aren't. A run without an id that was added to one with an id makes it a sum.
+//! A sum has only the ids of its runs, not their counts. Two sums that share some of their runs can't be added exactly,
+//! so this is an error. Adding a run without an id to one with an id makes a sum.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,22 +16,22 @@ use std::fmt;
 use crate::Profile;
 use crate::runs::RunId;
 
-/// What tells a part from others.
+/// The identity of a part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ids {
-    /// Of the runs that have an id. Never empty.
+    /// The ids of the runs. Never empty.
     named: BTreeSet<RunId>,
-    /// How many runs have none.
+    /// The number of runs without an id.
     unnamed: u64,
 }
 
 impl Ids {
-    /// Whether it is a run by itself.
+    /// Whether the part is a single run.
     fn is_single(&self) -> bool {
         self.named.len() == 1 && self.unnamed == 0
     }
 
-    /// Whether each run of the part is one of these.
+    /// Whether every run of the part is in the set.
     fn is_covered(&self, by: &BTreeSet<&RunId>) -> bool {
         self.unnamed == 0 && self.named.iter().all(|id| by.contains(id))
     }
@@ -54,7 +54,7 @@ impl Ids {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fleet {
     parts: BTreeMap<Ids, Part>,
-    /// The sum of what has no ids.
+    /// The sum of the runs without an id.
     unnamed: Profile,
 }
 
@@ -66,12 +66,12 @@ struct Part {
     is_ambiguous: bool,
 }
 
-/// Two sums share runs, and neither has all of the other's.
+/// The error for two sums that share runs, without one including the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlap {
-    /// One of the runs that they share.
+    /// A shared run.
     pub shared: RunId,
-    /// How many they share.
+    /// The number of shared runs.
     pub count: usize,
 }
 
@@ -116,7 +116,7 @@ impl Fleet {
         }
     }
 
-    /// Adds all that another fleet has.
+    /// Adds all parts of another fleet.
     pub fn merge(&mut self, other: Fleet) {
         for (ids, part) in other.parts {
             self.insert(ids, part);
@@ -124,11 +124,11 @@ impl Fleet {
         self.unnamed.merge(&other.unnamed);
     }
 
-    /// The parts that together have each run once: those of single runs, and the sum of all others, if there are any. A run that
-    /// is also part of a sum is left out: the sum has it.
+    /// The parts with each run exactly once: those of single runs, and the sum of all others. A run that is also part
+    /// of a sum is omitted: the sum contains it.
     ///
     /// # Errors
-    /// If two sums share runs, and neither has all of the other's; runs without an id are no other sum's.
+    /// If two sums share runs, without one including the other; runs without an id are never shared.
     pub fn parts(&self) -> Result<(Vec<&Profile>, Profile), Overlap> {
         let mut sum = self.unnamed.clone();
         let mut singles = Vec::new();
@@ -153,7 +153,7 @@ impl Fleet {
         Ok(sum)
     }
 
-    /// The same for a fleet that isn't used any more: a single profile isn't copied.
+    /// The same, consuming the fleet: a single profile isn't copied.
     ///
     /// # Errors
     /// As [`parts`](Self::parts).
@@ -165,10 +165,10 @@ impl Fleet {
         }
     }
 
-    /// Parts without a common run that have all runs.
+    /// Disjoint parts that contain all runs.
     fn disjoint(&self) -> Result<Vec<(&Ids, &Part)>, Overlap> {
         let mut parts: Vec<(&Ids, &Part)> = self.parts.iter().collect();
-        // Those that may have all runs of others first. Stable: others stay in the order of their ids.
+        // Large parts first, since they may include others. Stable: others stay in the order of their ids.
         parts.sort_by_key(|(ids, _)| Reverse((ids.named.len(), ids.unnamed)));
         let mut counted: BTreeSet<&RunId> = BTreeSet::new();
         let (mut kept, mut overlapping) = (Vec::new(), Vec::new());

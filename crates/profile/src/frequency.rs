@@ -8,7 +8,7 @@ use tamis_diag::code;
 
 use crate::collect::{Collector, Word, lines};
 
-/// Whether a line is one of a frequency file.
+/// Whether a line has the form of a frequency file.
 pub(crate) fn is_line(line: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "_{}[]=, \t".contains(c);
     let line = line.split('#').next().unwrap_or_default();

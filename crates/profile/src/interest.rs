@@ -1,8 +1,8 @@
-//! The arguments whose values are worth recording: those that are constants and flags.
+//! The arguments whose values are worth recording: constants and flags.
 //!
 //! File descriptors, addresses, lengths and numbers of tasks differ from run to run, and no policy should depend on
-//! them. What a policy can depend on has names: commands, options, families, protections. All that
-//! [decide](selector) what a call does are among them.
+//! them. Useful values have names: commands, options, families, protections. All [selecting](selector) arguments are
+//! included.
 
 use tamis_abi::signature::{self, Arg, Width};
 use tamis_abi::{Arch, ArgIndex, family, selector};
@@ -10,9 +10,9 @@ use tamis_abi::{Arch, ArgIndex, family, selector};
 /// An argument whose values are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interesting {
-    /// Its place.
+    /// The index.
     pub index: ArgIndex,
-    /// How many of its bits the kernel reads.
+    /// The number of bits that the kernel reads.
     pub width: Width,
 }
 

@@ -1,9 +1,9 @@
 //! Profiles: the frequencies of a program's system calls and their arguments.
 //!
-//! Filters are optimised for a [`Profile`]: counts per architecture and number, and for calls with recorded
-//! arguments the count of each value. It comes from a recording or from another tool's table ([`read`]); several
-//! can be merged into one ([`Fleet`] finds runs that are in several), and [`Profile::to_json`] prints it. [`Profile::builtin`] is a profile of ordinary
-//! programs, for callers without one.
+//! Filters are optimised for a [`Profile`]: counts per architecture and number, and for calls with recorded arguments
+//! the count of each value. It comes from a recording or from another tool's table ([`read`]); several can be merged
+//! into one ([`Fleet`] detects runs that are in several), and [`Profile::to_json`] prints it. [`Profile::builtin`] is a
+//! profile of ordinary programs, for callers without one.
 //!
 //! This crate is independent of filters and policies, and does no I/O.
 #![forbid(unsafe_code)]

@@ -1,7 +1,8 @@
 //! Logs of `perf trace`: a line for each call, `TIME (DURATION): COMM/TASK call(ARGUMENTS) = RESULT`.
 //!
-//! Another task's call may come between a call and its result: then the call stands twice, the second time as continued, and counts
-//! once. Values of arguments are not read: perf writes them without their prefixes, or as addresses.
+//! Another task's call may be logged between a call and its result. The call then occurs twice, the second time as
+//! continued, and counts once. Values of arguments are not read: perf writes them without their prefixes, or as
+//! addresses.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use tamis_abi::{consts, errno};
 
 use crate::collect::{Collector, Word, lines};
 
-/// What stands before the rest of a call.
+/// The mark of the rest of a call.
 const CONTINUED: &str = "... [continued]: ";
 
 struct Line<'t> {
@@ -19,7 +20,7 @@ struct Line<'t> {
     rest: &'t str,
 }
 
-/// Whether a line is about a call.
+/// Whether a line is a call.
 pub(crate) fn is_line(line: &str) -> bool {
     parsed(Word {
         text: line,
@@ -60,7 +61,7 @@ fn parsed(line: Word<'_>) -> Option<Line<'_>> {
     let is_time = time == "?" || time.parse::<f64>().is_ok();
     let (duration, call) = after.split_once("): ")?;
     let is_duration = duration.trim().is_empty() || duration.trim_end().ends_with("ms");
-    // The name of the task may have anything; its number stands behind a slash.
+    // The name of the task may contain any character; its number follows a slash.
     let (task, call) = call
         .split_once('/')
         .filter(|_| is_time && is_duration)

@@ -14,38 +14,38 @@ pub type Args = [u64; 6];
 pub struct Call {
     /// The count of calls.
     pub count: u64,
-    /// For each argument (0..=5) whose values were counted: the count of each value. If they add up to less than
-    /// [`count`](Call::count), the other values are unknown.
+    /// The count of each value, for each recorded argument (0..=5). If they add up to less than [`count`](Call::count),
+    /// the other values are unknown.
     pub values: BTreeMap<u8, BTreeMap<u64, u64>>,
-    /// For each argument of which values were lost: of how many calls at least. The recorder's table was full, so the values that
-    /// are known aren't all, whatever they add up to.
+    /// The number of calls at least whose value was lost, for each such argument. The recorder's table was full, so the
+    /// known values are incomplete regardless of their sum.
     pub lost_values: BTreeMap<u8, u64>,
     /// Whole argument lists and their counts. They are more precise than `values` if arguments depend on each
     /// other.
     pub samples: BTreeMap<Args, u64>,
-    /// How many calls failed, by error number. They are part of [`count`](Call::count).
+    /// The numbers of failed calls by error number; included in [`count`](Call::count).
     pub errors: BTreeMap<u16, u64>,
-    /// How many calls were answered by a filter or tracer and not made. They count as calls, and as errors if they failed.
+    /// The number of calls answered by a filter or tracer instead of the kernel. Included in [`count`](Call::count),
+    /// and in `errors` if they failed.
     pub denied: u64,
-    /// How long the calls took, if that was measured. In a place of its own: few profiles have times, and all have a
-    /// thousand calls.
+    /// The durations, if they were measured. Boxed: few profiles have times, and all have a thousand calls.
     pub times: Option<Box<Times>>,
-    /// In how many runs it was made. Only profiles of several runs have it; see [`Profile::coverage`].
+    /// The number of runs with this call. Only profiles of several runs have it; see [`Profile::coverage`].
     pub coverage: Coverage,
 }
 
-/// In how many runs a call was seen.
+/// The number of runs with a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// The runs in which it was made.
+    /// The runs with the call.
     pub runs: u64,
-    /// For each argument and value: the runs in which the argument had the value.
+    /// The runs with each value of each argument.
     pub values: BTreeMap<(u8, u64), u64>,
 }
 
 impl Coverage {
-    /// That of a single run with these counts.
-    fn of(call: &Call) -> Coverage {
+    /// The coverage of a single run with these counts.
+    fn of_one_run(call: &Call) -> Coverage {
         let values = call.values.iter();
         let values = values.flat_map(|(arg, values)| values.iter().map(move |seen| (*arg, seen)));
         Coverage {
@@ -65,17 +65,17 @@ impl Coverage {
     }
 }
 
-/// How long calls took, from entry to exit, sleep included.
+/// Durations of calls, from entry to exit, sleep included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     /// The sum.
     pub total_ns: u64,
-    /// The least.
+    /// The minimum.
     pub min_ns: u64,
-    /// The greatest.
+    /// The maximum.
     pub max_ns: u64,
-    /// How many calls took a time of so many bits: the first took less than 1 ns, the next 1 ns, then 2 to 3, 4 to 7 and so on.
-    /// The last also counts all that took longer.
+    /// The number of calls by the bit length of their duration: below 1 ns, 1 ns, 2 to 3, 4 to 7 and so on. The last
+    /// bucket includes all longer ones.
     pub buckets: [u64; Times::BUCKETS],
 }
 
@@ -111,13 +111,13 @@ impl Times {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// Ascending: layout asks for the counts of ranges, several hundred times per compilation.
+    /// Ordered, because layout queries the counts of ranges, several hundred times per compilation.
     calls: BTreeMap<(Arch, Nr), Call>,
     runs: Runs,
 }
 
 impl Call {
-    /// How often it was made, and not answered by a filter or tracer.
+    /// The number of calls that were not answered by a filter or tracer.
     pub const fn made(&self) -> u64 {
         self.count.saturating_sub(self.denied)
     }
@@ -189,12 +189,12 @@ impl Profile {
         self.calls.is_empty()
     }
 
-    /// The runs that are counted. A profile without an entry here counts one run, if it has calls.
+    /// The counted runs. A profile without an entry here counts as one run, if it has calls.
     pub const fn runs(&self) -> &Runs {
         &self.runs
     }
 
-    /// How many runs are counted.
+    /// The number of counted runs.
     ///
     /// ```
     /// use tamis_abi::{Arch, Nr};
@@ -215,24 +215,24 @@ impl Profile {
         }
     }
 
-    /// Says which runs are counted.
+    /// Sets the counted runs.
     pub fn set_runs(&mut self, runs: Runs) {
         self.runs = runs;
     }
 
-    /// In how many of the runs a call of this profile was seen.
+    /// The number of runs with a call of this profile.
     pub fn coverage(&self, call: &Call) -> Coverage {
         match self.run_count() > 1 {
             true => call.coverage.clone(),
-            false => Coverage::of(call),
+            false => Coverage::of_one_run(call),
         }
     }
 
-    /// Says of each call in how many runs it was seen, and counts a run without an id.
+    /// Sets the number of runs of each call explicitly, and counts a run without an id.
     fn spread(&mut self) {
         if self.run_count() == 1 {
             for call in self.calls.values_mut() {
-                call.coverage = Coverage::of(call);
+                call.coverage = Coverage::of_one_run(call);
             }
             if self.runs.count() == 0 {
                 self.runs.unnamed = 1;
@@ -240,8 +240,8 @@ impl Profile {
         }
     }
 
-    /// Adds another profile, of other runs: [`Fleet`](crate::Fleet) finds those that are in both. Associative and
-    /// commutative: counts are added and saturate at the largest `u64`.
+    /// Adds another profile of disjoint runs; [`Fleet`](crate::Fleet) detects common ones. Associative and commutative:
+    /// counts are added and saturate at the largest `u64`.
     pub fn merge(&mut self, other: &Profile) {
         if other.run_count() == 0 {
             return;
@@ -264,8 +264,8 @@ impl Profile {
         self.runs.merge(&runs);
     }
 
-    /// Takes the greater of all counts, which only grow while a run goes on: of two profiles of the same runs what
-    /// the later one has. Associative, commutative and idempotent.
+    /// Takes the maximum of all counts, which only grow during a run: for two profiles of the same runs, this is the
+    /// later one. Associative, commutative and idempotent.
     pub(crate) fn join(&mut self, other: &Profile) {
         for ((arch, nr), call) in &other.calls {
             let joined = self.call_mut(*arch, *nr);
@@ -275,7 +275,7 @@ impl Profile {
         self.runs.join(&other.runs);
     }
 
-    /// The calls whose count is the largest `u64`, so that they may have been made more often.
+    /// The calls with a saturated count, which may be too small.
     pub fn saturated(&self) -> impl Iterator<Item = (Arch, Nr)> {
         let calls = self.calls();
         calls

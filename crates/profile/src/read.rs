@@ -17,7 +17,7 @@ pub enum Format {
     Perf,
     /// A log of `strace`: a line for each call.
     Trace,
-    /// Audit records of calls that a filter logged or denied.
+    /// Audit records of logged or denied calls.
     Audit,
     /// A log of `perf trace`: a line for each call.
     PerfLog,
@@ -77,7 +77,7 @@ pub fn read(sources: &Sources, source: SourceId, arch: Arch) -> Reading {
     collector.finish(format)
 }
 
-/// The error for a policy in the place of counts: what it is, with its article, and what its file is called.
+/// The error for a policy in place of counts. `what` is its kind with an article, `file` the name of its file.
 ///
 /// ```
 /// use tamis_diag::{Sources, Span};

@@ -1,8 +1,8 @@
-//! Profiles as rows of one table, so that any engine for tables can add them up.
+//! Profiles as rows of one table that any database can aggregate.
 //!
-//! A row is a count: of the calls that were made, of a value of an argument, of an error. What is added up has the same
-//! [`Key`]; counts add up, the least and the greatest time are the least and the greatest, and `runs` adds up to the number of runs
-//! that have the row. A sum is rows again, in which only those of kind [`Kind::Run`] name a run.
+//! A row is a count: of calls, of a value of an argument, of an error. Rows with the same [`Key`] are aggregated:
+//! counts are added, the minimum and the maximum of times are taken, and `runs` adds up to the number of runs with the
+//! row. A sum is again a set of rows; only those of kind [`Kind::Run`] name a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,18 +12,18 @@ use crate::fleet::{Fleet, Overlap};
 use crate::profile::{Args, Call, Profile, Times};
 use crate::runs::{Origin, RunId, Runs, is_name};
 
-/// What a row counts.
+/// The counted event of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// A run, by its id; without one, so many runs that have none.
+    /// A run by its id, or a number of runs without one.
     Run,
-    /// Calls that were made.
+    /// Calls that the kernel executed.
     Made,
     /// Calls that a filter or a tracer answered.
     Denied,
     /// Calls with this value of this argument.
     Value,
-    /// Calls of which the value of this argument was lost.
+    /// Calls whose value of this argument was lost.
     LostValue,
     /// Calls with these arguments.
     Sample,
@@ -31,11 +31,11 @@ pub enum Kind {
     Error,
     /// The sum of the calls' times, in nanoseconds.
     TotalTime,
-    /// The least time.
+    /// The minimum time.
     MinTime,
-    /// The greatest time.
+    /// The maximum time.
     MaxTime,
-    /// Calls that took a time of so many bits.
+    /// Calls with a time of this bit length.
     TimeBits,
 }
 
@@ -72,20 +72,20 @@ impl Kind {
         }
     }
 
-    /// The kind of this name.
+    /// The kind with this name.
     pub fn from_name(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// What is added up.
+/// The key of aggregation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// What the row counts.
+    /// The counted event.
     pub kind: Kind,
-    /// The call; none in a row of kind [`Kind::Run`].
+    /// The call; `None` for [`Kind::Run`].
     pub call: Option<(Arch, Nr)>,
-    /// The argument of a [`Kind::Value`] or a [`Kind::LostValue`].
+    /// The argument of [`Kind::Value`] or [`Kind::LostValue`].
     pub arg: Option<u8>,
     /// The argument's value, the error number, or the bits of a time.
     pub value: Option<u64>,
@@ -96,13 +96,13 @@ pub struct Key {
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row<'r> {
-    /// The run, and where it was; in a sum none, but in rows of kind [`Kind::Run`].
+    /// The run and its origin; in a sum only for [`Kind::Run`].
     pub run: Option<(&'r RunId, &'r Origin)>,
-    /// What is counted.
+    /// The key.
     pub key: Key,
     /// The count.
     pub count: u64,
-    /// How many runs have this row.
+    /// The number of runs with this row.
     pub runs: u64,
 }
 
@@ -110,26 +110,26 @@ pub struct Row<'r> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RowError {
-    /// The name of a run isn't one.
+    /// The name of a run is invalid.
     Run,
     /// The kind is unknown.
     Kind,
     /// The architecture is unknown, or missing.
     Arch,
-    /// The number isn't one of the architecture, or missing.
+    /// The number is missing, or not one of the architecture.
     Number,
     /// The kind needs an argument, a value or a list of arguments that is missing or too large.
     Place,
     /// The count, or the number of runs, is missing or not a number of 64 bits.
     Count,
-    /// A run, or the sum, has two rows for the same.
+    /// A run, or the sum, has two rows with the same key.
     Twice,
-    /// The calls with some value are more than the calls.
+    /// The calls with some value exceed the calls.
     Parts,
 }
 
 impl RowError {
-    /// What is wrong.
+    /// The message.
     pub const fn message(&self) -> &'static str {
         match self {
             RowError::Run => {
@@ -161,10 +161,10 @@ impl Key {
 }
 
 impl Fleet {
-    /// The fleet as rows: those of every single run, then those of the sum of all others.
+    /// Writes the fleet as rows: those of every single run, then those of the sum of all others.
     ///
     /// # Errors
-    /// As [`parts`](Self::parts), or what `each` returns.
+    /// As [`parts`](Self::parts), or the error of `each`.
     pub fn rows<E: From<Overlap>>(
         &self,
         mut each: impl FnMut(Row<'_>) -> Result<(), E>,
@@ -272,21 +272,21 @@ fn call_rows<E>(
     Ok(())
 }
 
-/// Collects rows to a fleet.
+/// Collects rows into a fleet.
 #[derive(Clone, Debug, Default)]
 pub struct Collected {
-    /// By the id of the run; what has none is the sum.
+    /// By the id of the run; `None` is the sum.
     parts: BTreeMap<Option<RunId>, Partial>,
-    /// That of the last row, which isn't among the others: most rows are of the same run as the one before.
+    /// The run of the last row, kept separately: most rows belong to the same run as the previous one.
     last: Option<(Option<RunId>, Partial)>,
     runs: Runs,
 }
 
-/// What there is of a run, or of the sum.
+/// The collected rows of a run or of the sum.
 #[derive(Clone, Debug, Default)]
 struct Partial {
     profile: Profile,
-    /// The rows that say how often a call was made or denied.
+    /// The rows with counts of executed or denied calls.
     seen: BTreeSet<(Arch, Nr, Kind)>,
 }
 
@@ -294,7 +294,7 @@ impl Collected {
     /// Adds a row.
     ///
     /// # Errors
-    /// If it can't be a row of a profile.
+    /// If it isn't a valid row of a profile.
     pub fn add(&mut self, row: &Row<'_>) -> Result<(), RowError> {
         if let Some((id, origin)) = row.run
             && self.runs.named.get(id) != Some(origin)
@@ -329,7 +329,7 @@ impl Collected {
     /// The fleet of all rows.
     ///
     /// # Errors
-    /// If a run's counts don't fit together.
+    /// If a run's counts are inconsistent.
     pub fn finish(mut self) -> Result<Fleet, RowError> {
         self.keep_last();
         let mut fleet = Fleet::default();
@@ -339,7 +339,7 @@ impl Collected {
             let origin = self.runs.named.remove(&id).unwrap_or_default();
             fleet.add(part.finish(Runs::one(id, origin))?);
         }
-        // Runs without rows of their own are those of the sum.
+        // Runs without rows belong to the sum.
         if sum.is_some() || self.runs.count() > 0 {
             fleet.add(sum.unwrap_or_default().finish(self.runs)?);
         }
@@ -419,7 +419,7 @@ impl Partial {
             ];
             let of_values = call.values.values().map(|values| sum(&mut values.values()));
             let most = most.into_iter().chain(of_values).max().unwrap_or_default();
-            // Counts that were cut may be less than their parts.
+            // Saturated counts may be less than the sum of their parts.
             if most > u128::from(call.count) && call.count != u64::MAX {
                 return Err(RowError::Parts);
             }
@@ -456,10 +456,10 @@ fn add_time(
     Ok(())
 }
 
-/// The id and the place of a run, from their columns.
+/// The id and the origin of a run, from their columns.
 ///
 /// # Errors
-/// If the id isn't one, or a name is too long.
+/// If the id is invalid, or a name is too long.
 pub fn run_of(id: &str, machine: &str, program: &str) -> Result<(RunId, Origin), RowError> {
     let id = RunId::new(id).ok_or(RowError::Run)?;
     match is_name(machine) && is_name(program) {

@@ -1,4 +1,4 @@
-//! The runs that a profile counts: those with an id can be told from each other, so that none is counted twice.
+//! The runs of a profile: those with an id are identified, so that none is counted twice.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 /// The most bytes of an id, and of the names of a machine and a program.
 const MAX_BYTES: usize = 128;
 
-/// What a run is called: text of 1 to 128 bytes without control characters. Runs with the same id are the same run. Copies
+/// The id of a run: text of 1 to 128 bytes without control characters. Runs with the same id are the same run. Copies
 /// share the text, because a fleet has each id in several sets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(Arc<str>);
 
 impl RunId {
-    /// An id; `None` if the text isn't one.
+    /// An id; `None` if the text is invalid.
     ///
     /// ```
     /// use tamis_profile::RunId;
@@ -25,7 +25,7 @@ impl RunId {
         (!text.is_empty() && is_name(text)).then(|| RunId(text.into()))
     }
 
-    /// Its text.
+    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -42,7 +42,7 @@ pub(crate) fn is_name(text: &str) -> bool {
     text.len() <= MAX_BYTES && !text.contains(char::is_control)
 }
 
-/// Where a run was. Either is empty if it isn't known.
+/// The machine and the program of a run; unknown ones are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     machine: Box<str>,
@@ -80,12 +80,12 @@ fn name(text: &str) -> Box<str> {
     name.into_boxed_str()
 }
 
-/// The runs that a profile counts.
+/// The counted runs of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Runs {
-    /// Those with an id.
+    /// The runs with an id.
     pub named: BTreeMap<RunId, Origin>,
-    /// How many there are besides.
+    /// The number of runs without an id.
     pub unnamed: u64,
 }
 
@@ -98,20 +98,20 @@ impl Runs {
         }
     }
 
-    /// How many there are.
+    /// The number of runs.
     pub fn count(&self) -> u64 {
         self.unnamed.saturating_add(self.named.len() as u64)
     }
 
-    /// Adds other runs. If two tell of one run that it was in different places, the later in the alphabet is kept, so
-    /// that the order of merging doesn't matter.
+    /// Adds other runs. If the origins of a run differ, the alphabetically later one is kept, so that the order of
+    /// merging doesn't matter.
     pub(crate) fn merge(&mut self, other: &Runs) {
         let unnamed = self.unnamed.saturating_add(other.unnamed);
         self.join(other);
         self.unnamed = unnamed;
     }
 
-    /// As [`merge`](Self::merge), but what has no id are the same runs.
+    /// As [`merge`](Self::merge), but runs without an id are assumed to be the same.
     pub(crate) fn join(&mut self, other: &Runs) {
         self.unnamed = self.unnamed.max(other.unnamed);
         for (id, origin) in &other.named {

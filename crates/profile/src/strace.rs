@@ -1,8 +1,8 @@
 //! Tables of `strace -c`: one row per call, one table per personality.
 //!
-//! The columns vary with the version and with `-U` and `-w`, so they are found by their headings; only `calls` and
-//! the name, which may be in any place, are required. The column `errors` is blank for calls without errors: a row with
-//! one word less lacks this one. Output of the traced program around a table is skipped.
+//! The columns vary with the version and with `-U` and `-w`, so they are identified by their headings; only `calls` and
+//! the name, at any position, are required. The column `errors` is blank for calls without errors: a row with one word
+//! less lacks it. Output of the traced program around a table is skipped.
 
 use tamis_abi::Arch;
 use tamis_diag::code;
@@ -205,7 +205,7 @@ System call usage summary for 32 bit mode:
 
     #[test]
     fn the_columns_of_newer_versions_are_understood() {
-        // Of strace 7.1: times of clocks beside those of processors, and the name where it was asked for.
+        // strace 7.1: elapsed and CPU times, and the column of names at a requested position.
         let text = "\
 System call usage summary for x32 mode:
   wall-total syscall          errors % time wall-min wall-max    wall-avg     calls

@@ -1,8 +1,8 @@
 //! Logs of `strace`: a line for each call, with arguments and result.
 //!
-//! A call counts where it begins, also if it is unfinished there; its error counts where it returns. The values of arguments that are
-//! constants or flags are read from their names; a value that can't be read is unknown, as a profile permits. Lines that
-//! aren't about calls - signals, exits, output of the traced program - are skipped.
+//! A call counts at its beginning, even if it is unfinished there; its error counts at its return. The values of
+//! constants and flags are parsed from their names; a value that can't be parsed is unknown, as a profile permits.
+//! Other lines (signals, exits, output of the traced program) are skipped.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use tamis_abi::{Arch, consts, errno};
 use crate::collect::{Collector, Word, lines};
 use crate::interest;
 
-/// A line about a call.
+/// A line with a call.
 struct Line<'t> {
-    /// The task, as the line has it; empty if there is only one.
+    /// The task as printed; empty if there is only one.
     task: &'t str,
     /// The architecture that `tamis trace` writes before the name.
     arch: Option<Arch>,
@@ -23,15 +23,15 @@ struct Line<'t> {
     kind: Kind<'t>,
 }
 
-/// What a line tells of a call.
+/// The part of a call in a line.
 enum Kind<'t> {
-    /// It begins and, if there is a result, returns.
+    /// Its beginning, with a result if it returns in the same line.
     Begins(&'t str),
-    /// It returns.
+    /// Its return.
     Resumes(&'t str),
 }
 
-/// Whether a line is about a call.
+/// Whether a line is a call.
 pub(crate) fn is_line(line: &str) -> bool {
     let word = Word {
         text: line,
@@ -41,7 +41,7 @@ pub(crate) fn is_line(line: &str) -> bool {
     parsed(word).as_ref().is_some_and(begins)
 }
 
-/// Whether what follows a call's parenthesis ends as in a log.
+/// Whether the text after a call's parenthesis ends as in a log.
 fn is_whole(rest: &str) -> bool {
     result(rest).is_some() || rest.ends_with(strace::UNFINISHED)
 }
@@ -55,7 +55,7 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
         if let Some((task, arch)) = mode(line.text, native) {
             modes.insert(task, arch);
             if !has_tasks {
-                // The lines of a single task don't have its number.
+                // A single task's lines have no number.
                 modes.insert("", arch);
             }
             continue;
@@ -96,7 +96,7 @@ fn parsed(line: Word<'_>) -> Option<Line<'_>> {
         }
         None => {
             let open = line.text.find('(')?;
-            // A time that passed since the line before has parentheses of its own.
+            // The time since the previous line has its own parentheses.
             let open = match line.text[open..].strip_prefix("(+") {
                 Some(rest) => open + 2 + rest.find('(')?,
                 None => open,
@@ -134,7 +134,7 @@ fn parsed(line: Word<'_>) -> Option<Line<'_>> {
     })
 }
 
-/// The architecture at the end of a text, as in `17 x86:`, and what is before it.
+/// The architecture at the end of a text, as in `17 x86:`, and the text before it.
 fn arch_before(text: &str) -> (Option<Arch>, &str) {
     let own = [("x86:", Arch::X86), ("x32:", Arch::X32)];
     own.into_iter()
@@ -142,14 +142,14 @@ fn arch_before(text: &str) -> (Option<Arch>, &str) {
         .unwrap_or((None, text))
 }
 
-/// What follows the last ` = ` of a line.
+/// The text after the last ` = ` of a line.
 fn result(rest: &str) -> Option<&str> {
     let (_, result) = rest.rsplit_once(" = ")?;
     let is_result = result.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '?');
     is_result.then_some(result)
 }
 
-/// `[ Process PID=1 runs in 32 bit mode. ]`: the task and the architecture of its calls from now on.
+/// `[ Process PID=1 runs in 32 bit mode. ]`: the task and the architecture of its following calls.
 fn mode(line: &str, native: Arch) -> Option<(&str, Arch)> {
     let (_, rest) = line.split_once("[ Process PID=")?;
     let (task, mode) = rest.split_once(" runs in ")?;
@@ -169,7 +169,7 @@ fn add_error(collector: &mut Collector, name: Word<'_>, rest: &str) {
     let number = number.filter(|number| *number <= u64::from(errno::MAX));
     if let (Some(number), Some(call)) = (number, collector.call_mut(name)) {
         *call.errors.entry(number as u16).or_default() += 1;
-        // A log that begins in a call has its end only.
+        // A log that begins within a call has only its end.
         call.count = call.count.max(call.errors.values().sum());
     }
 }
@@ -183,11 +183,11 @@ fn add_values(collector: &mut Collector, name: Word<'_>, rest: &str) {
         .map(signature::Arg::name)
         .collect();
     for argument in interest::arguments(arch, name.text) {
-        // The log has the arguments in the order of the call, whatever their registers are.
+        // The log has the arguments in the order of the call, not of the registers.
         let place = known
             .iter()
             .position(|arg| signature::index(arch, name.text, arg) == Some(argument.index));
-        // `clone` is printed with names, which are those of its manual.
+        // `clone` is printed with the argument names of its manual page.
         let named = texts.iter().find_map(|text| text.strip_prefix("flags="));
         let placed = place.and_then(|place| texts.get(place).copied());
         let text = if name.text == "clone" { named } else { placed };
@@ -199,7 +199,7 @@ fn add_values(collector: &mut Collector, name: Word<'_>, rest: &str) {
     }
 }
 
-/// The value of names and numbers with `|` between them.
+/// The value of names and numbers separated by `|`.
 fn value(arch: Arch, text: &str, width: Width) -> Option<u64> {
     let mut value = 0;
     for part in text.split('|') {

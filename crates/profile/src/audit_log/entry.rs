@@ -1,29 +1,29 @@
 //! Entries of the journal as fields, a line each: `journalctl -o verbose` and `-o export`.
 //!
-//! Fields whose names begin with `_` are the journal's own, so an entry says who wrote it. In `verbose` the lines of a long
-//! message are indented more than fields. In `export` a message with line feeds is written as bytes behind its length, which
-//! text doesn't keep: from then on nothing says where an entry ends, and no writer is believed.
+//! Only the journal itself can set fields with a leading `_`, so they identify the writer. In `verbose`, the lines of a
+//! long message are indented more than fields. In `export`, a message with line feeds is written as bytes after its
+//! length. Text doesn't preserve the length, so the end of the entry is unknown, and from then on no writer is trusted.
 
 use tamis_abi::Arch;
 
-use super::{Take, Writer, json::Sender};
+use super::{RecordSink, Writer, json::Sender};
 use crate::collect::Word;
 
 /// Reads entries, line by line.
 pub(super) struct Entries<'t> {
     assumed: Arch,
     entry: Option<Entry<'t>>,
-    /// Whether a field of bytes has been seen.
+    /// Whether a field of bytes has been read.
     has_bytes: bool,
 }
 
-/// The fields of an entry that count.
+/// The relevant fields of an entry.
 #[derive(Default)]
 struct Entry<'t> {
     indent: usize,
     sender: Sender,
     message: Option<Word<'t>>,
-    /// Whether the last line named a field whose bytes follow.
+    /// Whether the last line named a field with following bytes.
     is_open: bool,
 }
 
@@ -36,8 +36,8 @@ impl<'t> Entries<'t> {
         }
     }
 
-    /// Whether a line belongs to an entry. What ends an entry is handed over.
-    pub(super) fn add(&mut self, line: Word<'t>, take: Take<'_, 't>) -> bool {
+    /// Whether a line belongs to an entry; calls `take` for the record of a completed one.
+    pub(super) fn add(&mut self, line: Word<'t>, take: RecordSink<'_, 't>) -> bool {
         let text = line.text.trim_start_matches(' ');
         let indent = line.text.len() - text.len();
         if let Some(entry) = &mut self.entry {
@@ -45,7 +45,7 @@ impl<'t> Entries<'t> {
                 (entry.is_open, entry.message) = (false, Some(line));
                 return true;
             }
-            // A further line of a value.
+            // A continuation line of a value.
             if indent > entry.indent {
                 return true;
             }
@@ -76,8 +76,8 @@ impl<'t> Entries<'t> {
         true
     }
 
-    /// Hands over what the last entry has.
-    pub(super) fn finish(&mut self, take: Take<'_, 't>) {
+    /// Calls `take` for the record of the last entry.
+    pub(super) fn finish(&mut self, take: RecordSink<'_, 't>) {
         let Some(entry) = self.entry.take() else {
             return;
         };
@@ -94,7 +94,7 @@ impl<'t> Entries<'t> {
     }
 }
 
-/// Whether this is the name of a field: capitals, digits and `_`.
+/// Whether a text is the name of a field: capitals, digits and `_`.
 fn is_name(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     text.starts_with(|first: char| first.is_ascii_uppercase() || first == '_')

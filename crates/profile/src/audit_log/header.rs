@@ -1,11 +1,11 @@
-//! What stands before a record in a line: dates, the host, the writer.
+//! The header before a record in a line: dates, the host, the writer.
 //!
-//! A line is split where its record begins. What is before must be wholly understood: a word more, and a program may have
-//! written it to look like the kernel. Dates have the words of any language, so they are recognised by their shape.
+//! A line is split at the beginning of its record. The whole header must be recognised: an additional word may come
+//! from a program that imitates the kernel. Dates contain words of any language, so they are recognised by their shape.
 
 use super::Writer;
 
-/// The beginnings of a record. Those with `msg=` are auditd's, those with `auid=` the journal's, the other is the kernel's.
+/// The beginnings of a record: with `msg=` from auditd, with `auid=` from the journal, otherwise from the kernel.
 const BEGINNINGS: [&str; 7] = [
     KERNEL,
     "type=SECCOMP msg=audit(",
@@ -17,7 +17,7 @@ const BEGINNINGS: [&str; 7] = [
 ];
 const KERNEL: &str = "type=1326 audit(";
 
-/// Programs that pass on the kernel's records to the syslog.
+/// Programs that forward the kernel's records to the syslog.
 pub(super) const DISPATCHERS: [&str; 4] = ["auditd", "audispd", "audisp-syslog", "tag_audit_log"];
 
 /// The header of a line and its record; `None` if it has none.
@@ -30,12 +30,12 @@ pub(super) fn split(line: &str) -> Option<(&str, &str)> {
     Some((header, body))
 }
 
-/// Whether a line is a record whose writer is the kernel or its audit.
+/// Whether a line is a record written by the kernel or its audit.
 pub(crate) fn is_of_system(line: &str) -> bool {
     split(line).is_some_and(|(header, body)| writer(header, body) == Some(Writer::System))
 }
 
-/// The writer of a record by what stands before it; `None` if another program wrote it.
+/// The writer of a record according to its header; `None` if it is another program.
 pub(super) fn writer(header: &str, body: &str) -> Option<Writer> {
     let is_of_kernel = body.starts_with(KERNEL);
     let header = match is_of_kernel {
@@ -46,7 +46,7 @@ pub(super) fn writer(header: &str, body: &str) -> Option<Writer> {
     if found.is_some() {
         return found;
     }
-    // grep writes the name of the file, the number of the line, or both.
+    // grep adds the name of the file, the number of the line, or both.
     let mut rest = header.trim_start();
     for _ in 0..2 {
         let word = rest.split(char::is_whitespace).next()?;
@@ -63,7 +63,7 @@ pub(super) fn writer(header: &str, body: &str) -> Option<Writer> {
     None
 }
 
-/// A header without the words `audit: ` that the kernel writes before a record since Linux 3.15.
+/// Removes `audit: ` from a header; the kernel writes it before a record since Linux 3.15.
 fn without_prefix(header: &str) -> &str {
     header.strip_suffix("audit: ").unwrap_or(header)
 }
@@ -91,7 +91,7 @@ fn judged(header: &str, body: &str) -> Option<Writer> {
     };
     match words {
         [] => Some(Writer::System),
-        // `dmesg --time-format iso`; a runtime of containers writes a full stop in the time.
+        // `dmesg --time-format iso`; a container runtime writes a full stop in the time.
         [time] if !has_node && is_date(&[time]) => Some(match time.contains(',') {
             true => Writer::System,
             false => Writer::Unnamed,
@@ -120,7 +120,7 @@ fn judged(header: &str, body: &str) -> Option<Writer> {
     }
 }
 
-/// The header within that of a wrapper: a runtime of containers, or a tool that shows its logs.
+/// Removes the header of a wrapper: a container runtime, or a tool that shows its logs.
 fn without_wrapper(header: &str) -> Option<&str> {
     if let Some(inside) = header.strip_prefix("[pod/") {
         return Some(inside.split_once(']')?.1.trim());
@@ -133,7 +133,7 @@ fn without_wrapper(header: &str) -> Option<&str> {
     if !word.contains('T') || !is_date(&[word]) {
         return None;
     }
-    // The log files of Kubernetes' runtimes: a time, a stream, whether the line is whole.
+    // The log files of Kubernetes' runtimes: a time, a stream, and whether the line is complete.
     let is_stream = |word: &str| matches!(word, "stdout" | "stderr");
     let mut words = rest.splitn(3, ' ');
     match (words.next(), words.next(), words.next()) {
@@ -146,7 +146,7 @@ fn without_wrapper(header: &str) -> Option<&str> {
     }
 }
 
-/// A header without the syslog's number of facility and severity, and the version of RFC 5424 behind it.
+/// Removes the syslog's number of facility and severity, and the following version of RFC 5424.
 fn without_priority(header: &str) -> &str {
     let Some((digits, rest)) = header
         .strip_prefix('<')
@@ -160,7 +160,7 @@ fn without_priority(header: &str) -> &str {
     }
 }
 
-/// A header without the kernel's stamps in brackets: the time, the thread or processor; those of the journal stand first.
+/// Removes the kernel's stamps in brackets: the time, the thread or processor; those of the journal come first.
 fn without_stamps(header: &str) -> (&str, bool) {
     let mut rest = header.trim();
     let mut has_stamp = false;
@@ -181,7 +181,7 @@ fn without_stamps(header: &str) -> (&str, bool) {
     (rest, has_stamp)
 }
 
-/// Whether this stands in the kernel's brackets: seconds, seconds and a difference, a date, a thread or a processor.
+/// Whether a text is a stamp of the kernel: seconds, seconds and a difference, a date, a thread or a processor.
 fn is_stamp(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_digit() || matches!(c, ' ' | '.' | '<' | '>' | '+');
     let text = text.trim();
@@ -203,7 +203,7 @@ fn is_time(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit()) && text.contains(':')
 }
 
-/// Whether words are a date and time in one of the shapes of syslog and journal.
+/// Whether words are a date and time in one of the formats of syslog and journal.
 fn is_date(words: &[&str]) -> bool {
     let is_word = |word: &str| !word.contains([':', '[', '=']);
     let is_digits = |word: &str| word.starts_with(|first: char| first.is_ascii_digit());
@@ -233,8 +233,8 @@ fn is_date_and_host(words: &[&str]) -> bool {
     }
 }
 
-/// Whether a word names the kernel or its audit as the writer of a line. Neither `kernel[7]:` nor an audit of the
-/// kernel's form is theirs.
+/// Whether a word names the kernel or its audit as the writer of a line. `kernel[7]:` is rejected, and so is an audit
+/// with a record in the kernel's form.
 fn is_writer(word: &str, body: &str) -> bool {
     if body.starts_with(KERNEL) {
         return word == "kernel:";

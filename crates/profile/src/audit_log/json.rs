@@ -1,32 +1,32 @@
-//! Records in JSON: entries of the journal, the kernel's log by `dmesg --json`, and logs of containers, which have a line of
-//! text in a member. Objects may stand in lines, one behind the other, or within others.
+//! Records in JSON: entries of the journal, the kernel's log by `dmesg --json`, and logs of containers with a line of
+//! text in a member. Objects may be in separate lines, concatenated, or nested.
 //!
-//! Of the journal's entries only the message counts, judged by the journal's own fields. Of other objects every text counts as
-//! lines whose writer nobody names.
+//! An entry of the journal is recognised by the journal's own fields, and only its message is read. In other objects
+//! every text is read as lines without a stated writer.
 
 use tamis_abi::Arch;
 use tamis_diag::SourceId;
 use tamis_diag::document::{Content, Object, Range, Value};
 use tamis_diag::json::{Reader, member};
 
-use super::{Found, Unread, Writer, header, line_of, record};
+use super::{ParseResult, UnreadReason, Writer, header, line_of, record};
 use crate::json::DIALECT;
 
-/// What is done with a record and its place in the JSON text.
-pub(crate) type TakeRange<'a> = &'a mut dyn FnMut(Range, Found);
+/// The callback for a record and its place in the JSON text.
+pub(crate) type RangeSink<'a> = &'a mut dyn FnMut(Range, ParseResult);
 
-/// Who sent an entry to the journal, by fields that the journal sets itself.
+/// The sender of an entry, according to fields that the journal sets itself.
 #[derive(Debug, Default)]
 pub(super) struct Sender {
     transport: Option<String>,
-    /// Whether the journal found the entry to be a record of seccomp.
+    /// Whether the journal recognised the entry as a seccomp record.
     is_record: bool,
     is_root: bool,
     is_dispatcher: bool,
 }
 
 impl Sender {
-    /// Takes a field of an entry into account.
+    /// Evaluates a field of an entry.
     pub(super) fn set(&mut self, name: &str, value: &str) {
         match name {
             "_TRANSPORT" => self.transport = Some(value.to_owned()),
@@ -38,8 +38,8 @@ impl Sender {
         }
     }
 
-    /// The record of the message of this entry.
-    pub(super) fn judged(&self, message: &str, assumed: Arch) -> Option<Found> {
+    /// The record in a message of this sender.
+    pub(super) fn judged(&self, message: &str, assumed: Arch) -> Option<ParseResult> {
         let writer = match self.transport.as_deref() {
             Some("kernel" | "audit") => Some(Writer::System),
             // The dispatcher of auditd sends its lines to the syslog.
@@ -48,18 +48,18 @@ impl Sender {
             None => Some(Writer::Unnamed),
         };
         let found = match self.is_record {
-            // Some versions of the journal leave out the type that begins the text.
+            // Some versions of the journal omit the type at the beginning of the text.
             true => Some(record::read(message, assumed).map(|record| (record, Writer::Unnamed))),
             false => line_of(message, assumed),
         };
         Some(match (found?, writer) {
-            (_, None) => Err(Unread::Program),
+            (_, None) => Err(UnreadReason::Program),
             (found, Some(writer)) => found.map(|(record, _)| (record, writer)),
         })
     }
 }
 
-/// The length of the JSON value with which a text begins; `None` if it doesn't end.
+/// The length of the JSON value at the beginning of a text; `None` if it doesn't end.
 pub(super) fn len(text: &str) -> Option<usize> {
     let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -81,8 +81,8 @@ pub(super) fn len(text: &str) -> Option<usize> {
     None
 }
 
-/// Hands over the records of a JSON text; `false` if it is none.
-pub(super) fn read(text: &str, source: SourceId, assumed: Arch, take: TakeRange<'_>) -> bool {
+/// Calls `take` for the records of a JSON text; `false` if it isn't JSON.
+pub(super) fn read(text: &str, source: SourceId, assumed: Arch, take: RangeSink<'_>) -> bool {
     let mut reader = Reader::new(&DIALECT, source, true);
     let document = reader.parse(text);
     if let Some(document) = &document {
@@ -91,8 +91,8 @@ pub(super) fn read(text: &str, source: SourceId, assumed: Arch, take: TakeRange<
     document.is_some()
 }
 
-/// Hands over the records of a value. The entries of `dmesg --json` are the kernel's.
-fn of_value(value: Value<'_>, is_dmesg: bool, assumed: Arch, take: TakeRange<'_>) {
+/// Calls `take` for the records of a value. The writer of `dmesg --json` is the kernel.
+fn of_value(value: Value<'_>, is_dmesg: bool, assumed: Arch, take: RangeSink<'_>) {
     match value.content() {
         Content::Object(object) => of_object(object, is_dmesg, assumed, take),
         Content::Array(array) => {
@@ -115,7 +115,7 @@ fn of_value(value: Value<'_>, is_dmesg: bool, assumed: Arch, take: TakeRange<'_>
     }
 }
 
-fn of_object(object: Object<'_>, is_dmesg: bool, assumed: Arch, take: TakeRange<'_>) {
+fn of_object(object: Object<'_>, is_dmesg: bool, assumed: Arch, take: RangeSink<'_>) {
     if member(object, "MESSAGE").is_some() {
         if let Some((range, found)) = of_entry(object, assumed) {
             take(range, found);
@@ -129,7 +129,7 @@ fn of_object(object: Object<'_>, is_dmesg: bool, assumed: Arch, take: TakeRange<
 }
 
 /// The record of an entry of the journal, and its place.
-pub(crate) fn of_entry(entry: Object<'_>, assumed: Arch) -> Option<(Range, Found)> {
+pub(crate) fn of_entry(entry: Object<'_>, assumed: Arch) -> Option<(Range, ParseResult)> {
     let mut sender = Sender::default();
     for member in entry.members() {
         if let Some(text) = member.value.as_text() {
@@ -139,7 +139,7 @@ pub(crate) fn of_entry(entry: Object<'_>, assumed: Arch) -> Option<(Range, Found
     let message = member(entry, "MESSAGE")?;
     let text = match message.content() {
         Content::Text(text) => text.to_owned(),
-        // The journal writes a message with a control character as its bytes.
+        // The journal writes a message with control characters as an array of bytes.
         Content::Array(array) => {
             let byte = |value: Value<'_>| value.as_number()?.parse().ok();
             let bytes: Option<Vec<u8>> = array.elements().map(byte).collect();

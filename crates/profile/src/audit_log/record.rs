@@ -1,35 +1,38 @@
 //! The fields of a record.
 //!
-//! The kernel writes `auid … pid comm exe sig arch syscall compat ip code`, auditd's enriched format the names of some behind a
-//! byte, `ausearch -i` names in the place of numbers. Names of tasks and programs come before `sig`, and interpreted ones are not
-//! quoted: what decides is read behind the last ` sig=` alone, so that no name of a task counts as a field.
+//! The kernel writes `auid … pid comm exe sig arch syscall compat ip code`. auditd's enriched format adds names of some
+//! after a separator byte; `ausearch -i` writes names instead of numbers. Names of tasks and programs come before
+//! `sig`, and interpreted ones are not quoted. The deciding fields are therefore read only after the last ` sig=`, so
+//! that the name of a task can't imitate a field.
 
 use tamis_abi::{Action, ActionKind, Arch, Nr, entry_point, syscall};
 
-use super::{Found, Unread, Writer};
+use super::{ParseResult, UnreadReason, Writer};
 
-/// A call that a filter logged or denied.
+/// A logged or denied call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The architecture of the call.
     pub arch: Arch,
-    /// Its number. Its arguments are in no record.
+    /// The number. Records have no arguments.
     pub nr: Nr,
-    /// The action, without its data: the kernel's records don't have it. `None` if the record has no action that is known.
+    /// The action without its data, which records don't contain; `None` if it is missing or unknown.
     pub kind: Option<ActionKind>,
-    /// The path of the program, else the name of the task; chosen by the program, so it may contain anything.
+    /// The path of the program, otherwise the name of the task; chosen by the program, so it may contain any
+    /// characters.
     pub program: Option<String>,
 }
 
-/// What separates the fields of a record from their names: a byte, and what viewers, editors and syslog daemons make of it.
+/// The separators between the fields of a record and their names: a byte, and its forms in viewers, editors and syslog
+/// daemons.
 const SEPARATORS: [&str; 7] = [
     "\u{1d}", "^]", "#035", "\\x1d", "\\u001d", "\\035", "\u{241d}",
 ];
-/// The name of the first field that auditd's enriched format adds.
+/// The first field that auditd's enriched format adds.
 const FIRST_NAME: &str = "AUID=";
 
-/// The record of a line, from where it begins.
-pub(super) fn read(body: &str, assumed: Arch) -> Result<Record, Unread> {
+/// Parses the record of a line.
+pub(super) fn read(body: &str, assumed: Arch) -> Result<Record, UnreadReason> {
     let body = without_names(body);
     let (head, tail) = body.rsplit_once(" sig=").unwrap_or((body, body));
     let field = |name: &str| {
@@ -38,11 +41,11 @@ pub(super) fn read(body: &str, assumed: Arch) -> Result<Record, Unread> {
             .filter_map(|word| word.strip_prefix(name)?.strip_prefix('='))
             .next()
     };
-    let call = field("syscall").ok_or(Unread::Call)?;
+    let call = field("syscall").ok_or(UnreadReason::Call)?;
     let is_compat = field("compat") == Some("1");
     let arch = field("arch").map(audit_value);
-    let (arch, nr) = number(arch, call, assumed, is_compat).ok_or(Unread::Call)?;
-    // With names in the place of numbers, names of programs are written as they are.
+    let (arch, nr) = number(arch, call, assumed, is_compat).ok_or(UnreadReason::Call)?;
+    // Interpreted records contain names of programs without escapes.
     let is_interpreted = call.parse::<u32>().is_err();
     let program = ["exe", "comm"]
         .iter()
@@ -55,7 +58,7 @@ pub(super) fn read(body: &str, assumed: Arch) -> Result<Record, Unread> {
     })
 }
 
-/// A record without the names that auditd's enriched format adds.
+/// Removes the names that auditd's enriched format adds.
 fn without_names(body: &str) -> &str {
     let tail = body.rfind(" sig=").unwrap_or(0);
     let cuts = SEPARATORS.iter().chain([&FIRST_NAME]);
@@ -66,7 +69,7 @@ fn without_names(body: &str) -> &str {
     }
 }
 
-/// A program's name before the call.
+/// The name of a program in the fields before the call.
 fn program(head: &str, name: &str, is_interpreted: bool) -> Option<String> {
     let key = format!(" {name}=");
     let start = match name {
@@ -102,7 +105,7 @@ fn decoded(digits: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes?).into_owned())
 }
 
-/// The action of a record, which `ausearch -i` writes by name.
+/// The action of a record; `ausearch -i` writes it by name.
 fn kind(code: &str) -> Option<ActionKind> {
     if let Some(digits) = code.strip_prefix("0x") {
         let ret = u32::from_str_radix(digits, 16).ok()?;
@@ -115,26 +118,31 @@ fn kind(code: &str) -> Option<ActionKind> {
     }
 }
 
-/// The architecture of a field.
+/// The architecture in a field.
 #[derive(Clone, Copy)]
-enum Written {
+enum WrittenArch {
     Value(u32),
     Named(Option<Arch>),
 }
 
-fn audit_value(text: &str) -> Written {
+fn audit_value(text: &str) -> WrittenArch {
     let inside = |text: &str| {
         let digits = text.strip_prefix("unknown-elf-type(")?.strip_suffix(')')?;
         u32::from_str_radix(digits, 16).ok()
     };
     match u32::from_str_radix(text, 16).ok().or_else(|| inside(text)) {
-        Some(value) => Written::Value(value),
-        None => Written::Named(Arch::from_name(text)),
+        Some(value) => WrittenArch::Value(value),
+        None => WrittenArch::Named(Arch::from_name(text)),
     }
 }
 
-/// The call of a record, whose parts `ausearch -i` writes as names.
-fn number(arch: Option<Written>, call: &str, assumed: Arch, is_compat: bool) -> Option<(Arch, Nr)> {
+/// The call of a record; `ausearch -i` writes names.
+fn number(
+    arch: Option<WrittenArch>,
+    call: &str,
+    assumed: Arch,
+    is_compat: bool,
+) -> Option<(Arch, Nr)> {
     let (name, inside) = match call.strip_suffix(')').and_then(|call| call.split_once('(')) {
         Some((name, inside)) => (name, Some(inside)),
         None => (call, None),
@@ -152,15 +160,15 @@ fn number(arch: Option<Written>, call: &str, assumed: Arch, is_compat: bool) -> 
     };
     if let Ok(nr) = digits.parse() {
         let audit = match arch {
-            Some(Written::Value(audit)) => audit,
-            Some(Written::Named(named)) => named?.audit(),
+            Some(WrittenArch::Value(audit)) => audit,
+            Some(WrittenArch::Named(named)) => named?.audit(),
             None => without.audit(),
         };
         return Some((Arch::of_call(audit, nr)?, Nr(nr)));
     }
     let arch = match arch {
-        Some(Written::Value(audit)) => Arch::of_call(audit, 0)?,
-        Some(Written::Named(named)) => named?,
+        Some(WrittenArch::Value(audit)) => Arch::of_call(audit, 0)?,
+        Some(WrittenArch::Named(named)) => named?,
         None => without,
     };
     let name = match syscall::is_known(name) {
@@ -170,8 +178,8 @@ fn number(arch: Option<Written>, call: &str, assumed: Arch, is_compat: bool) -> 
     Some((arch, syscall::number(arch, name)?))
 }
 
-/// The record of a line of the security-profiles-operator's enricher, which has the name of the call and no action.
-pub(super) fn of_enricher(line: &str, assumed: Arch) -> Option<Found> {
+/// The record of the security-profiles-operator's enricher, with the name of the call and no action.
+pub(super) fn of_enricher(line: &str, assumed: Arch) -> Option<ParseResult> {
     if !line.contains("\"type\"=\"seccomp\"") {
         return None;
     }
@@ -189,6 +197,6 @@ pub(super) fn of_enricher(line: &str, assumed: Arch) -> Option<Found> {
         kind: None,
         program: field("executable").map(str::to_owned),
     };
-    let found = call.map(record).ok_or(Unread::Call);
+    let found = call.map(record).ok_or(UnreadReason::Call);
     Some(found.map(|record| (record, Writer::Unnamed)))
 }

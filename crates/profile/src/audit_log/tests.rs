@@ -1,19 +1,19 @@
-//! Each form of a log for each kind of record: the same record is read of all.
+//! Each format of a log with each kind of record yields the same record.
 
 use tamis_abi::{ActionKind, Arch};
 use tamis_diag::Sources;
 
 use super::*;
 
-/// What the kernel knows of a call, and what is read of its record.
+/// A call in the kernel's terms, and its parsed record.
 struct Case {
-    /// As the kernel writes it.
+    /// The kernel's form.
     comm: &'static str,
     exe: &'static str,
     arch: u32,
     nr: u32,
     code: u32,
-    /// As `ausearch -i` writes it.
+    /// The form of `ausearch -i`.
     interpreted: [&'static str; 3],
     expected: (Arch, ActionKind, &'static str),
 }
@@ -81,7 +81,7 @@ const CASES: [Case; 6] = [
 ];
 
 impl Case {
-    /// The fields in the kernel's words.
+    /// The fields in the kernel's form.
     fn raw(&self) -> String {
         let Case {
             comm,
@@ -97,7 +97,7 @@ impl Case {
         )
     }
 
-    /// The fields with names in the place of numbers.
+    /// The fields with names instead of numbers.
     fn interpreted(&self) -> String {
         let [arch, call, code] = self.interpreted;
         let plain = |name: &str| match name.strip_prefix('"') {
@@ -127,8 +127,8 @@ fn syscall_of(name: &str, arch: Arch) -> Option<u32> {
     tamis_abi::syscall::number(arch, name).map(|nr| nr.0)
 }
 
-/// Lines that name the kernel or its audit: `@K` stands for the kernel's record, `@J` for the journal's, `@A` for
-/// auditd's, small letters for the same in a JSON string.
+/// Lines that name the kernel or its audit as the writer: `@K` is the kernel's record, `@J` the journal's, `@A`
+/// auditd's, small letters the same in a JSON string.
 const OF_SYSTEM: &[&str] = &[
     "@A",
     "node=host.example @A",
@@ -191,7 +191,7 @@ const OF_SYSTEM: &[&str] = &[
     r#"{"_TRANSPORT":"syslog","_UID":"0","SYSLOG_IDENTIFIER":"audisp-syslog","MESSAGE":"@a"}"#,
 ];
 
-/// Lines that name no writer.
+/// Lines without a writer.
 const UNNAMED: &[&str] = &[
     "@K",
     "@L",
@@ -234,7 +234,7 @@ const OF_PROGRAMS: &[&str] = &[
     "    _TRANSPORT=stdout\n    MESSAGE=a\n            _TRANSPORT=kernel\n            MESSAGE=@K\n    MESSAGE=@J",
 ];
 
-/// Lines that are no records, or of another kind.
+/// Lines that are not seccomp records.
 const OTHERS: &[&str] = &[
     "",
     "type=SYSCALL msg=audit(1700.1:8): arch=c000003e syscall=41 success=yes exit=3 a0=1",
@@ -249,7 +249,7 @@ const OTHERS: &[&str] = &[
     "_CMDLINE=type=1326 audit(1.1:1): auid=0 arch=c000003e syscall=1",
 ];
 
-/// A form with the record of a case in its place.
+/// A line with the record of a case.
 fn filled(form: &str, case: &Case, is_interpreted: bool) -> String {
     let fields = match is_interpreted {
         true => case.interpreted(),
@@ -278,8 +278,8 @@ fn filled(form: &str, case: &Case, is_interpreted: bool) -> String {
     })
 }
 
-/// What is found in a text.
-fn found(text: &str) -> Vec<Found> {
+/// The results for a text.
+fn found(text: &str) -> Vec<ParseResult> {
     let mut all = Vec::new();
     let source = Sources::new().add("log", text);
     each(text, source, Arch::X86_64, &mut |line, found| {
@@ -289,7 +289,7 @@ fn found(text: &str) -> Vec<Found> {
     all
 }
 
-/// The texts of a form: with each ending of lines, and whole or within other lines.
+/// The texts of a format: with each line end, alone and within other lines.
 fn texts(form: &str, case: &Case) -> Vec<String> {
     let is_of_kernel = ["@K", "@k", "@L"].iter().any(|place| form.contains(place));
     let mut texts = vec![filled(form, case, false)];
@@ -328,7 +328,7 @@ fn every_form_has_the_same_record() {
 fn records_of_programs_are_not_read() {
     for form in OF_PROGRAMS {
         for text in texts(form, &CASES[0]) {
-            assert_eq!(found(&text), [Err(Unread::Program)], "{text}");
+            assert_eq!(found(&text), [Err(UnreadReason::Program)], "{text}");
         }
     }
 }
@@ -344,28 +344,31 @@ fn other_lines_are_skipped() {
 fn records_without_a_call_are_named() {
     let start = "type=SECCOMP msg=audit(1.1:1): auid=0 pid=1 comm=\"a\" sig=31";
     for (text, reason) in [
-        (format!("{start} arch=c000003e"), Unread::Call),
-        (format!("{start} arch=zzz syscall=1"), Unread::Call),
+        (format!("{start} arch=c000003e"), UnreadReason::Call),
+        (format!("{start} arch=zzz syscall=1"), UnreadReason::Call),
         (
             format!("{start} arch=x86_64 syscall=no_such_call"),
-            Unread::Call,
+            UnreadReason::Call,
         ),
-        (format!("{start} arch=12345678 syscall=1"), Unread::Call),
+        (
+            format!("{start} arch=12345678 syscall=1"),
+            UnreadReason::Call,
+        ),
         (
             "type=SECCOMP 05:00 arch=c000003e syscall=1".to_owned(),
-            Unread::Form,
+            UnreadReason::Form,
         ),
         (
             "x: auid=0 sig=31 arch=c000003e syscall=1 compat=0 ip=0x7f code=0x0".to_owned(),
-            Unread::Form,
+            UnreadReason::Form,
         ),
         (
             ",11/28/2026,05:00:01,264,,SECCOMP,,unset,root,,violated,".to_owned(),
-            Unread::Summary,
+            UnreadReason::Summary,
         ),
         (
             "At 05:00:01 11/28/2026 system, acting as root, violated-seccomp-policy".to_owned(),
-            Unread::Summary,
+            UnreadReason::Summary,
         ),
     ] {
         assert_eq!(found(&text), [Err(reason)], "{text}");

@@ -1,8 +1,9 @@
-//! Lines of JSON, an object each: the journal's entries (`journalctl -o json`) with audit records, and events of sysdig and falco.
+//! Lines of JSON, an object each: the journal's entries (`journalctl -o json`) with audit records, and events of sysdig
+//! and falco.
 //!
-//! The journal has a record as a message, with or without the words that the kernel writes before it. Sysdig and falco
-//! have the names of calls and errors, not their arguments as numbers. An event is the beginning of a call or its end; newer
-//! versions have ends only, so what there is more of is the count.
+//! A message of the journal is a record, with or without the kernel's prefix. Sysdig and falco have the names of calls
+//! and errors, and arguments not as numbers. An event is the beginning or the end of a call; newer versions have only
+//! ends, so the greater number is the count.
 
 use std::collections::BTreeMap;
 
@@ -43,12 +44,12 @@ pub(crate) fn read_journal(collector: &mut Collector, text: &str) {
 
 /// Adds the calls of events.
 pub(crate) fn read_events(collector: &mut Collector, text: &str) {
-    /// How often a call began and ended, and where it was first.
-    type Seen<'t> = (u64, u64, Word<'t>);
-    let mut seen: BTreeMap<String, Seen<'_>> = BTreeMap::new();
+    /// The numbers of beginnings and ends of a call, and its first place.
+    type EventCounts<'t> = (u64, u64, Word<'t>);
+    let mut seen: BTreeMap<String, EventCounts<'_>> = BTreeMap::new();
     let mut errors: Vec<(String, u16)> = Vec::new();
     each(collector, text, |collector, line, event| {
-        // falco has the fields of the event in a member.
+        // falco nests the fields of the event.
         let fields = member(event, "output_fields").and_then(Value::as_object);
         let event = fields.unwrap_or(event);
         let text = |name: &str| member(event, name).and_then(Value::as_text);
@@ -85,7 +86,7 @@ pub(crate) fn read_events(collector: &mut Collector, text: &str) {
     }
 }
 
-/// Events that are no calls.
+/// Events that are not calls.
 const OTHERS: [&str; 9] = [
     "container",
     "cpu_hotplug",
@@ -98,7 +99,7 @@ const OTHERS: [&str; 9] = [
     "tracer",
 ];
 
-/// The kernel's name of a call that sysdig calls otherwise.
+/// The kernel's name of a call that sysdig renames.
 fn kernels_name(name: &str) -> &str {
     match name {
         "pread" => "pread64",
@@ -110,7 +111,7 @@ fn kernels_name(name: &str) -> &str {
     }
 }
 
-/// Calls `take` with the object of each line; warns of lines that have none.
+/// Calls `take` with the object of each line; warns about lines without one.
 fn each<'t>(
     collector: &mut Collector,
     text: &'t str,
@@ -166,7 +167,7 @@ mod tests {
         );
         let reading = reading(text);
         assert_eq!(reading.format, Some(Format::Journal));
-        // Of a program, of bytes that are no record, and no JSON.
+        // Lines of a program, of bytes that are no record, and without JSON.
         assert_eq!(reading.diagnostics.len(), 3, "{:?}", reading.diagnostics);
         let profile = reading.profile.unwrap();
         let socket = call(&profile, "socket");

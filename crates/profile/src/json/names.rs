@@ -1,10 +1,11 @@
-//! Recordings of the Security Profiles Operator, as profiles without counts: each call that they allow or log counts once.
+//! Recordings of the Security Profiles Operator, as profiles without counts: each allowed or logged call counts once.
 //!
-//! Resources of Kubernetes as YAML or JSON, alone, several in one text or in a list, are read. Several are those of as many runs,
-//! one for each container. A profile that the operator has merged says in an annotation in how many of the recordings each
-//! call was. The calls are those of the architecture that tables have.
+//! Kubernetes resources are read as YAML or JSON, alone, several in one text or in a list. Each is a separate run, one
+//! per container. A profile that the operator has merged contains an annotation with the number of recordings of each
+//! call. The calls are those of the architecture that is used for tables.
 //!
-//! What container engines read, and resources with conditions on arguments, which no recording has, are policies and refused.
+//! Profiles for container engines, and resources with conditions on arguments, which recordings lack, are policies and
+//! are rejected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +18,12 @@ use super::read::DIALECT;
 use crate::collect::{Collector, Word};
 use crate::read::policy_refusal;
 
-/// Actions that let a call be made.
+/// Actions that execute the call.
 const ALLOWING: [&str; 2] = ["SCMP_ACT_ALLOW", "SCMP_ACT_LOG"];
-/// The kind of a profile among the resources of Kubernetes, and those of lists.
+/// The resource kind of a profile, and those of lists.
 const KIND: &str = "SeccompProfile";
 const LISTS: [&str; 2] = ["List", "SeccompProfileList"];
-/// Where the operator says in how many recordings each call was.
+/// The annotation with the number of recordings of each call.
 const COVERAGE: &str = "spo.x-k8s.io/syscall-coverage";
 
 /// Whether a text that begins as JSON is such a profile.
@@ -31,7 +32,7 @@ pub(crate) fn is_profile(text: &str) -> bool {
         || (text.contains("\"apiVersion\"") && text.contains("\"kind\""))
 }
 
-/// Whether a text is resources of Kubernetes in YAML.
+/// Whether a text consists of Kubernetes resources in YAML.
 pub(crate) fn is_resource(text: &str) -> bool {
     const KEYS: [&str; 6] = [
         "apiVersion:",
@@ -47,7 +48,7 @@ pub(crate) fn is_resource(text: &str) -> bool {
     is_key && KEYS[..2].iter().all(|key| text.contains(key))
 }
 
-/// Adds the calls that are allowed.
+/// Adds the allowed calls.
 pub(crate) fn read(collector: &mut Collector, text: &str) {
     let mut reader = Reader::new(&DIALECT, collector.source(), true);
     let documents = match text.trim_start().starts_with('{') {
@@ -67,7 +68,7 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
         return collector.fail(vec![policy_refusal(place, "a seccomp profile", "FILE")]);
     }
     let mut is_first = true;
-    for Found {
+    for FoundProfile {
         metadata, profile, ..
     } in &profiles
     {
@@ -90,7 +91,7 @@ fn yaml_documents<'t>(reader: &mut Reader, text: &'t str) -> Option<Document<'t>
     tamis_diag::yaml::documents(reader, text, code::PROFILE_JSON)
 }
 
-/// Refuses YAML in a program that was built without its parser.
+/// Rejects YAML in a build without its parser.
 #[cfg(not(feature = "yaml"))]
 fn yaml_documents<'t>(reader: &mut Reader, _: &'t str) -> Option<Document<'t>> {
     let start = tamis_diag::document::Range::new(0, 0);
@@ -100,16 +101,16 @@ fn yaml_documents<'t>(reader: &mut Reader, _: &'t str) -> Option<Document<'t>> {
 }
 
 /// A profile.
-struct Found<'d> {
-    /// Whether it is a resource of Kubernetes.
+struct FoundProfile<'d> {
+    /// Whether it is a Kubernetes resource.
     is_resource: bool,
     /// The metadata of the resource.
     metadata: Option<Object<'d>>,
     profile: Object<'d>,
 }
 
-impl Found<'_> {
-    /// Whether it is a policy, and no recording.
+impl FoundProfile<'_> {
+    /// Whether it is a policy, not a recording.
     fn is_policy(&self) -> bool {
         let entries = member(self.profile, "syscalls").and_then(Value::as_array);
         let mut entries = entries.into_iter().flat_map(Array::elements);
@@ -123,7 +124,7 @@ impl Found<'_> {
 }
 
 /// Collects the profiles of a document; other resources are skipped.
-fn collect<'d>(document: Value<'d>, profiles: &mut Vec<Found<'d>>) {
+fn collect<'d>(document: Value<'d>, profiles: &mut Vec<FoundProfile<'d>>) {
     let Some(root) = document.as_object() else {
         return;
     };
@@ -136,7 +137,7 @@ fn collect<'d>(document: Value<'d>, profiles: &mut Vec<Found<'d>>) {
             items.for_each(|item| collect(item, profiles));
         }
         Some(kind) if kind != KIND => {}
-        Some(_) => profiles.extend(object("spec").map(|profile| Found {
+        Some(_) => profiles.extend(object("spec").map(|profile| FoundProfile {
             is_resource: true,
             metadata: object("metadata"),
             profile,
@@ -149,7 +150,7 @@ fn collect<'d>(document: Value<'d>, profiles: &mut Vec<Found<'d>>) {
             let profile = forms.find(|form| {
                 member(*form, "syscalls").is_some_and(|list| list.as_array().is_some())
             });
-            profiles.extend(profile.map(|profile| Found {
+            profiles.extend(profile.map(|profile| FoundProfile {
                 is_resource: false,
                 metadata: None,
                 profile,
@@ -162,7 +163,7 @@ fn collect<'d>(document: Value<'d>, profiles: &mut Vec<Found<'d>>) {
 fn add(collector: &mut Collector, metadata: Option<Object<'_>>, profile: Object<'_>) {
     let annotations = metadata.and_then(|metadata| member(metadata, "annotations")?.as_object());
     let annotation = annotations.and_then(|annotations| member(annotations, COVERAGE));
-    let coverage = annotation.and_then(|value| Some((value, Coverage::of(value.as_text()?))));
+    let coverage = annotation.and_then(|value| Some((value, Coverage::parse(value.as_text()?))));
     if let Some((text, None)) = &coverage {
         let place = Word {
             text: "",
@@ -188,7 +189,7 @@ fn add(collector: &mut Collector, metadata: Option<Object<'_>>, profile: Object<
             continue;
         }
         for name in names(entry) {
-            // These lists have the calls of all architectures, and a call again for other arguments.
+            // These lists contain the calls of all architectures, and repeat a call for other arguments.
             let is_other = syscall::is_known(name.text)
                 && syscall::number(collector.arch, name.text).is_none();
             if is_other || !seen.insert(name.text) {
@@ -205,15 +206,15 @@ fn add(collector: &mut Collector, metadata: Option<Object<'_>>, profile: Object<
     }
 }
 
-/// In how many recordings the calls of a merged profile were.
+/// The number of recordings of each call of a merged profile.
 struct Coverage {
     total: u64,
     calls: BTreeMap<String, u64>,
 }
 
 impl Coverage {
-    /// That of the annotation's text, a JSON document; `None` if it isn't one.
-    fn of(text: &str) -> Option<Coverage> {
+    /// Parses the annotation, a JSON document; `None` if it is invalid.
+    fn parse(text: &str) -> Option<Coverage> {
         let sources = tamis_diag::Sources::new().add("annotation", text);
         let mut reader = Reader::new(&DIALECT, sources, true);
         let document = reader.parse(text)?;
@@ -228,7 +229,7 @@ impl Coverage {
         })
     }
 
-    /// In how many a call was that the profile allows: in one if the annotation doesn't say.
+    /// The number of recordings of an allowed call: 1 if the annotation lacks it.
     fn of_call(&self, name: &str) -> u64 {
         let runs = self.calls.get(name).copied().unwrap_or(1);
         runs.min(self.total)
@@ -270,7 +271,7 @@ mod tests {
             .unwrap_or_else(|| panic!("{:?}", reading.diagnostics))
     }
 
-    /// The count of a call, and in how many runs it was.
+    /// The count of a call, and the number of its runs.
     fn count(profile: &Profile, name: &str) -> (u64, u64) {
         let nr = syscall::number(Arch::X86_64, name).unwrap();
         let call = profile.call(Arch::X86_64, nr);
@@ -314,7 +315,7 @@ mod tests {
         }
     }
 
-    /// Recordings of two containers, as the operator leaves them.
+    /// Recordings of two containers in the operator's format.
     const RECORDINGS: &str = "\
 apiVersion: v1
 kind: List

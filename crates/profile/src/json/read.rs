@@ -25,7 +25,7 @@ pub(crate) static DIALECT: Dialect = Dialect {
     unknown_member: code::PROFILE_MEMBER,
     unknown_member_label: "this would be ignored",
 };
-/// `diagnostics` is about what a document was made of, and says nothing of it.
+/// `diagnostics` concerns the sources of a document, not the document.
 const MEMBERS: [&str; 5] = ["schema", "runs", "unnamed_runs", "calls", "diagnostics"];
 const RUN_MEMBERS: [&str; 3] = ["id", "machine", "program"];
 const CALL_MEMBERS: [&str; 10] = [
@@ -131,7 +131,7 @@ fn read_runs(reader: &mut Reader, root: Object<'_>) -> Option<Runs> {
     Some(runs)
 }
 
-/// In how many runs something was seen; a profile of one run doesn't say it.
+/// The number of runs of a call or value; absent in a profile of one run.
 fn read_coverage(reader: &mut Reader, object: Object<'_>, what: &str, runs: u64) -> Option<u64> {
     if runs > 1 {
         let value = reader.required(object, "runs", what)?;

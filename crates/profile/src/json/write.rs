@@ -8,8 +8,8 @@ use super::SCHEMA;
 use crate::{Call, Profile};
 
 impl Profile {
-    /// The profile as JSON for [`read`](crate::read); the schema is `docs/schemas/profile.1.json`. The same profile
-    /// always gives the same text.
+    /// The profile as JSON for [`read`](crate::read); the schema is `docs/schemas/profile.1.json`. Equal profiles give
+    /// equal texts.
     ///
     /// ```
     /// use tamis_abi::{Arch, Nr};
@@ -22,12 +22,12 @@ impl Profile {
         self.document("")
     }
 
-    /// The same with one more member behind its own, which readers pass over; its value is JSON.
+    /// The same with an additional last member, which readers ignore; its value is JSON.
     pub fn to_json_with(&self, name: &str, value: &str) -> String {
         self.document(&format!(",\n  {}: {value}", quoted(name)))
     }
 
-    /// The document with these members, each behind a comma, behind its own.
+    /// The document with additional last members, each with a leading comma.
     fn document(&self, others: &str) -> String {
         let mut text = format!("{{\n  \"schema\": \"{SCHEMA}\",\n");
         self.write_runs(&mut text);
@@ -85,7 +85,7 @@ fn write_list(text: &mut String, separator: &str, elements: impl Iterator<Item =
     }
 }
 
-/// Writes a member with a list, unless that is empty.
+/// Writes a member with a list, unless the list is empty.
 fn write_member(text: &mut String, member: &str, elements: impl Iterator<Item = String>) {
     let mut elements = elements.peekable();
     if elements.peek().is_some() {
