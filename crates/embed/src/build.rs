@@ -57,7 +57,7 @@ pub fn target() -> Arch {
     arch.unwrap_or_else(host)
 }
 
-/// The architecture for which this crate was built.
+/// The architecture that this crate was built for.
 pub fn host() -> Arch {
     tamis_abi::host::arch().unwrap_or(Arch::X86_64)
 }

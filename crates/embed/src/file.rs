@@ -81,7 +81,7 @@ impl PolicyFile {
         &self.path
     }
 
-    /// Compiles for this architecture, whatever the policy names; may be repeated.
+    /// Compiles for this architecture instead of those that the policy names; may be repeated.
     ///
     /// # Errors
     /// If no architecture has the name.
@@ -138,8 +138,8 @@ impl PolicyFile {
         self
     }
 
-    /// Searches this directory for included files, by their last path component, if they are not where the policy
-    /// says; may be repeated.
+    /// Searches this directory for included files, by their last path component, if they are missing at the policy's
+    /// path; may be repeated.
     #[must_use]
     pub fn include_dir(mut self, folder: impl Into<PathBuf>) -> PolicyFile {
         self.include_dirs.push(folder.into());
@@ -206,7 +206,7 @@ impl Embedded {
         self.policy.warnings().map(|own| own.message()).collect()
     }
 
-    /// The filter as source code. `name` is for languages in which an item has the [name](crate::name::of).
+    /// The filter as source code. `name` is for languages with a named item; see [`name`](crate::name::identifier).
     ///
     /// # Errors
     /// If the language supports none of the policy's architectures.

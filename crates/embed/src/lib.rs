@@ -28,7 +28,7 @@ pub use tamis_session::Assignment;
 
 use self::family::Family;
 
-/// A language in which filters can be written.
+/// A target language of filters.
 #[derive(Debug)]
 pub struct Language {
     /// The name for `--emit`.
@@ -61,7 +61,7 @@ pub struct Source<'a> {
     pub filter: &'a Compiled,
 }
 
-/// A machine for which the text can be built.
+/// A machine that the text can be built for.
 struct Target {
     /// The condition for it, in the language's syntax.
     condition: &'static str,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::Language;
 
-/// The name for inputs that give none: standard input, or `---.tamis`.
+/// The name for inputs without one: standard input, or `---.tamis`.
 const FALLBACK: &str = "filter";
 
 /// Whether a text is an identifier in all languages, keywords aside.
@@ -108,11 +108,15 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
-/// The name to use: the given one, else one made from the name of the input.
+/// The identifier of the text: the given one, otherwise one derived from the name of the input.
 ///
 /// # Errors
 /// If the given name is not an identifier, or no item of the language has a name.
-pub fn of(language: &Language, asked: Option<&str>, input: &str) -> Result<String, NameError> {
+pub fn identifier(
+    language: &Language,
+    asked: Option<&str>,
+    input: &str,
+) -> Result<String, NameError> {
     match (asked, language.named) {
         (Some(_), None) => Err(NameError::Unused {
             language: language.name,
@@ -157,11 +161,11 @@ mod tests {
         ];
         for language in ALL {
             for input in inputs {
-                let Ok(name) = of(language, None, input) else {
+                let Ok(name) = identifier(language, None, input) else {
                     panic!("{input} has no name");
                 };
                 assert!(is_identifier(&name), "{input} gives {name}");
-                let is_taken = of(language, Some(&name), input).is_err();
+                let is_taken = identifier(language, Some(&name), input).is_err();
                 assert_eq!(is_taken, language.named.is_none(), "{name}");
             }
         }

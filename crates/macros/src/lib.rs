@@ -116,7 +116,7 @@ fn module(arguments: &Arguments, embedded: &Embedded, items: TokenStream) -> Tok
         Some(name) => name.clone(),
         None => {
             // A default name exists for every path.
-            let name = name::of(&RUST, None, &arguments.path.text).unwrap_or_default();
+            let name = name::identifier(&RUST, None, &arguments.path.text).unwrap_or_default();
             Ident::new(&name, arguments.path.span)
         }
     };

@@ -102,7 +102,8 @@ pub fn assemble(
         .iter()
         .map(|program| program.program.insns())
         .collect();
-    let shared = Shared::of(&insns).ok_or_else(|| refuse(too_large(matrix, programs.len())))?;
+    let shared =
+        Shared::from_programs(&insns).ok_or_else(|| refuse(too_large(matrix, programs.len())))?;
     for (index, program) in programs.iter().enumerate() {
         let stored = shared.program(index);
         assert!(
@@ -198,7 +199,7 @@ pub fn identifier(
 ) -> Result<String, Error> {
     let of_matrix = loaded.matrix.name.as_ref();
     if let (None, Some(name), Some(_)) = (given, of_matrix, language.named) {
-        return crate::name::of(language, Some(&name.value), &loaded.name).map_err(|_| {
+        return crate::name::identifier(language, Some(&name.value), &loaded.name).map_err(|_| {
             let message = format!(
                 "`{name}` is not a valid name in the language of `--emit {}`",
                 language.name
@@ -210,7 +211,7 @@ pub fn identifier(
             Error::Diagnostics(vec![diagnostic], loaded.sources.clone())
         });
     }
-    crate::name::of(language, given, &loaded.name)
+    crate::name::identifier(language, given, &loaded.name)
         .map_err(|error| Error::usage(error.to_string(), error.help()))
 }
 

@@ -151,7 +151,7 @@ const KERNEL_TAGS: [&str; 7] = [
     "sock_fprog",
 ];
 
-/// Whether the name of a structure of this family would be that of one of the kernel's.
+/// Whether a structure of this family would have the name of one of the kernel's.
 fn clashes(name: &str) -> bool {
     OWN.iter()
         .any(|own| KERNEL_TAGS.contains(&format!("{name}_{own}").as_str()))

@@ -167,7 +167,7 @@ impl Family<'_> {
         places.map(wide).collect()
     }
 
-    /// What variables are called in errors, as strings of any of the languages.
+    /// The names of variables in errors, as strings in the syntax of all languages.
     fn titles(&self) -> impl Iterator<Item = String> {
         let titles = self.variables.iter().map(Variable::title);
         titles.map(|title| format!("{title:?},"))
@@ -179,7 +179,7 @@ impl Family<'_> {
         rows(before, pieces.map(|piece| format!("{piece:#x},")))
     }
 
-    /// What is in every text, whatever its language.
+    /// The values that are the same in every language.
     fn common_values(&self) -> Vec<(&'static str, String)> {
         let for_values = only_if(!self.variables.is_empty(), " for these values");
         vec![
@@ -195,7 +195,7 @@ impl Family<'_> {
         ]
     }
 
-    /// The names of the options and values, none of which is already taken in its scope.
+    /// The names of the options and values, distinct within their scopes.
     fn keys(
         &self,
         names: Naming<'_>,
@@ -236,9 +236,9 @@ impl Family<'_> {
     }
 }
 
-/// The parts of a text, in which `@key@` stands for what the family has.
+/// The parts of a text; `@key@` is replaced by a value of the family.
 struct Parts {
-    /// What it begins with.
+    /// The beginning.
     head: &'static str,
     /// The types and tables of values, for families with variables.
     values: &'static str,
@@ -248,7 +248,7 @@ struct Parts {
     bind: &'static str,
     /// Its comparison of values with their ranges, for families with variables.
     checks: &'static str,
-    /// What puts the values in their places, for families with any.
+    /// The code that stores the values, for families with patches.
     store: &'static str,
     /// The function that installs a filter.
     install: &'static str,
@@ -305,7 +305,7 @@ enum Scope {
     One,
 }
 
-/// A name that is not taken; it is taken from now on.
+/// A name that is not taken; it is added to the taken ones.
 fn free_in(taken: &mut Vec<String>, wanted: String) -> String {
     let free = name::free(wanted, |text| taken.iter().any(|own| own == text));
     taken.push(free.clone());

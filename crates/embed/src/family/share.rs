@@ -16,9 +16,9 @@ use tamis_bpf::Insn;
 /// The number of bits of a piece for its count of instructions, less one: a program has at most 4096.
 pub const COUNT_BITS: u32 = 12;
 
-/// The bits of a stored instruction's code that mark a skip counted from the end, if the test holds and if it does
-/// not. Codes have 8 bits. The skip is this stored value plus the number of instructions behind, modulo 256, which
-/// needs no branch.
+/// The bits of a stored instruction's code that mark a skip counted from the end, if the test holds and if it does not.
+/// Codes have 8 bits. The skip is the stored value plus the number of following instructions, modulo 256, which needs
+/// no branch.
 pub const FROM_END_BITS: [u32; 2] = [8, 9];
 
 /// The class of tests and jumps, the class of instructions that end a program, and the mask of either.
@@ -52,14 +52,14 @@ pub struct Shared {
 impl Shared {
     /// Stores programs, none of them empty; `None` if a piece cannot represent its first index because they are too
     /// large.
-    pub fn of(programs: &[&[Insn]]) -> Option<Shared> {
+    pub fn from_programs(programs: &[&[Insn]]) -> Option<Shared> {
         let lengths_insns: Vec<usize> = programs.iter().map(|program| program.len()).collect();
         let stored: Vec<Vec<Insn>> = programs
             .iter()
             .map(|program| counted_from_end(program))
             .collect();
         let (insns, numbered) = dictionary(&stored);
-        let plain = Pool::of(&numbered, PIECE_BYTES * 2 / INSN_BYTES + 1);
+        let plain = Pool::from_programs(&numbered, PIECE_BYTES * 2 / INSN_BYTES + 1);
         let plain = plain.map(|pool| Shared {
             insns: pool
                 .items
@@ -71,7 +71,7 @@ impl Shared {
             ends: pool.ends,
             lengths_insns: lengths_insns.clone(),
         });
-        let pool = Pool::of(&numbered, PIECE_BYTES * 2 / WORD_BYTES + 1);
+        let pool = Pool::from_programs(&numbered, PIECE_BYTES * 2 / WORD_BYTES + 1);
         let worded = pool.and_then(|pool| {
             let words: Result<Vec<u16>, _> =
                 pool.items.iter().map(|item| u16::try_from(*item)).collect();
@@ -145,7 +145,7 @@ fn counted_from_end(program: &[Insn]) -> Vec<Insn> {
     stored.collect()
 }
 
-/// A stored instruction as an instruction of a program, with this number of instructions behind it.
+/// A stored instruction as an instruction of a program, followed by `behind` others.
 fn counted_from_here(stored: Insn, behind: usize) -> Insn {
     let skip = |skip: u8, bit: u32| match stored.code >> bit & 1 {
         0 => skip,
@@ -176,7 +176,7 @@ fn dictionary(programs: &[Vec<Insn>]) -> (Vec<Insn>, Vec<Vec<u32>>) {
     (insns, numbered)
 }
 
-/// Sequences of items, from which the programs are assembled.
+/// Sequences of items that the programs consist of.
 #[derive(Default)]
 struct Pool {
     items: Vec<u32>,
@@ -187,8 +187,8 @@ struct Pool {
 }
 
 impl Pool {
-    /// Stores programs; looks for sequences of at least `min_items` among those already stored.
-    fn of(programs: &[Vec<u32>], min_items: usize) -> Option<Pool> {
+    /// Stores programs as sequences; sequences of at least `min_items` are shared.
+    fn from_programs(programs: &[Vec<u32>], min_items: usize) -> Option<Pool> {
         let mut pool = Pool::default();
         for program in programs {
             pool.add(program, min_items)?;
@@ -282,7 +282,7 @@ mod tests {
                 programs.push(insns);
             }
             let borrowed: Vec<&[Insn]> = programs.iter().map(Vec::as_slice).collect();
-            let shared = Shared::of(&borrowed).unwrap();
+            let shared = Shared::from_programs(&borrowed).unwrap();
             for (index, program) in programs.iter().enumerate() {
                 assert_eq!(shared.program(index), *program);
             }
@@ -295,7 +295,7 @@ mod tests {
         let common = program(&mut rng, 200, Endian::Little).insns().to_vec();
         let longer = [&common[..50], &common[..]].concat();
         let plain = (common.len() + longer.len()) * INSN_BYTES;
-        let shared = Shared::of(&[&common, &longer]).unwrap();
+        let shared = Shared::from_programs(&[&common, &longer]).unwrap();
         assert!(
             shared.bytes() < plain * 6 / 10,
             "{} of {plain}",
@@ -310,7 +310,7 @@ mod tests {
         let insns = program(&mut Rng::from_bytes(&[9; 8]), 3, Endian::Little)
             .insns()
             .to_vec();
-        let shared = Shared::of(&[&insns]).unwrap();
+        let shared = Shared::from_programs(&[&insns]).unwrap();
         assert!(shared.bytes() <= insns.len() * INSN_BYTES + PIECE_BYTES);
     }
 }

@@ -225,9 +225,11 @@ fn source(
 /// What names in source code begin with; `None` for other forms.
 fn source_name(args: &Args, emit: Option<Emit>, input: &str) -> Result<Option<String>, Failure> {
     match (emit, &args.name) {
-        (Some(Emit::Source(language)), name) => embed::name::of(language, name.as_deref(), input)
-            .map(Some)
-            .map_err(|error| Failure::usage(error.to_string(), error.help())),
+        (Some(Emit::Source(language)), name) => {
+            embed::name::identifier(language, name.as_deref(), input)
+                .map(Some)
+                .map_err(|error| Failure::usage(error.to_string(), error.help()))
+        }
         (_, Some(_)) => Err(no_source()),
         (_, None) => Ok(None),
     }
