@@ -32,7 +32,7 @@ pub(crate) enum Access {
     Refused,
 }
 
-/// The calls of one number, or some of them.
+/// Some or all calls with one number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
     pub(crate) arch: Arch,
@@ -43,12 +43,11 @@ pub(crate) struct Call {
     pub(crate) access: Access,
     /// An argument with a fixed value.
     pub(crate) fixed: Option<(ArgIndex, u64)>,
-    /// The row of a table that fixes it.
+    /// The row of a table with that value.
     pub(crate) form: Option<Form>,
 }
 
-/// The most calls that a list of deliberate denials is expected to have; what is written in place of an allow list's default
-/// has more.
+/// The most calls in a handwritten list of denials; a generated complement of an allow list has more.
 const MAX_BY_HAND: usize = 48;
 
 pub(crate) struct Context<'a> {
@@ -56,16 +55,16 @@ pub(crate) struct Context<'a> {
     /// The function from all calls to actions.
     pub(crate) function: Function,
     meaning: Meaning<'a>,
-    /// What the statements of a policy are.
+    /// The kind of a policy's statements.
     pub(crate) kind: Statements<'a>,
     /// The architectures of the filter, in the order of the policy.
     pub(crate) arches: Vec<Arch>,
     /// The runtime that starts a container under the filter.
     pub(crate) runtime: Option<Runtime>,
     /// Whether the result depends on the architecture.
-    pub(crate) looks_at_arch: bool,
+    pub(crate) tests_arch: bool,
     calls: BTreeMap<Arch, Vec<Call>>,
-    /// The constant that replaces computed return values of a program, or all of calls with too complex conditions in
+    /// The constant that replaces computed return values of a program, or those of calls with too complex conditions in
     /// a policy.
     computed: Option<u32>,
     /// The calls with such return values, which are not checked.
@@ -91,10 +90,10 @@ impl<'a> Context<'a> {
                 (function, Some(mark))
             }
         };
-        Context::of(subject, space, function, computed)
+        Context::with_function(subject, space, function, computed)
     }
 
-    /// The context of a policy in which this return value stands for conditions that are too complex.
+    /// The context of a policy; `computed` is the return value that replaces too complex conditions.
     pub(crate) fn marked(
         subject: LintInput<'a>,
         mark: u32,
@@ -103,16 +102,16 @@ impl<'a> Context<'a> {
     ) -> Limited<Context<'a>> {
         let mut space = Space::stoppable(limits, stop);
         let function = subject.meaning.function(&mut space)?;
-        Context::of(subject, space, function, Some(mark))
+        Context::with_function(subject, space, function, Some(mark))
     }
 
-    fn of(
+    fn with_function(
         subject: LintInput<'a>,
         space: Space,
         function: Function,
         computed: Option<u32>,
     ) -> Limited<Context<'a>> {
-        let looks_at_arch = words(&space, function).contains(&Word::ARCH);
+        let tests_arch = words(&space, function).contains(&Word::ARCH);
         let mut context = Context {
             space,
             function,
@@ -120,7 +119,7 @@ impl<'a> Context<'a> {
             kind: subject.statements,
             arches: Vec::new(),
             runtime: subject.runtime,
-            looks_at_arch,
+            tests_arch,
             calls: BTreeMap::new(),
             computed,
             unknown: BTreeSet::new(),
@@ -131,7 +130,7 @@ impl<'a> Context<'a> {
                 let sections = ruleset.sections().iter();
                 sections.map(|section| section.arch).collect()
             }
-            Meaning::Filters(_) if looks_at_arch => context.served()?,
+            Meaning::Filters(_) if tests_arch => context.served()?,
             Meaning::Filters(_) => vec![subject.assumed_arch],
         };
         for arch in context.arches.clone() {
@@ -148,7 +147,7 @@ impl<'a> Context<'a> {
         for arch in Arch::all() {
             let own = self.of_audit(arch.audit())?;
             let is_served = match arch {
-                // Its numbers have their own rules, rather than falling through.
+                // x32 is included if its numbers have separate rules.
                 Arch::X32 => {
                     let calls = self.calls_of(arch)?;
                     calls.iter().any(|call| call.function != calls[0].function)
@@ -166,7 +165,7 @@ impl<'a> Context<'a> {
         with_word(&mut self.space, self.function, Word::ARCH, audit)
     }
 
-    /// The policy, if it is one.
+    /// The policy; `None` for programs.
     pub(crate) fn policy(&self) -> Option<&'a Ruleset> {
         match self.meaning {
             Meaning::Policy(ruleset) => Some(ruleset),
@@ -174,7 +173,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The programs, if it isn't a policy.
+    /// The programs; `None` for a policy.
     pub(crate) fn filters(&self) -> Option<&'a Stack> {
         match self.meaning {
             Meaning::Policy(_) => None,
@@ -223,7 +222,7 @@ impl<'a> Context<'a> {
         Ok(calls)
     }
 
-    /// The calls that are not checked because of computed return values or of their conditions.
+    /// The calls that are not checked because of computed return values or too complex conditions.
     pub(crate) fn gap(&self) -> Option<String> {
         self.computed?;
         let unknown = list(self.unknown.iter().copied());
@@ -243,7 +242,7 @@ impl<'a> Context<'a> {
         calls.flatten().copied()
     }
 
-    /// The call of this name, if the architecture is one of the filter's.
+    /// The call with this name; `None` if the architecture isn't one of the filter's.
     pub(crate) fn call(&self, arch: Arch, name: &str) -> Option<Call> {
         let nr = syscall::number(arch, name)?;
         let mut calls = self.calls.get(&arch)?.iter();
@@ -269,7 +268,7 @@ impl<'a> Context<'a> {
         }))
     }
 
-    /// The calls whose argument has this value, with the upper half that programs pass.
+    /// The calls with this value of an argument and its conventional upper half.
     pub(crate) fn with_argument(
         &mut self,
         call: Call,
@@ -342,7 +341,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether a call of this architecture is executed, whatever its number is, or may be: what isn't checked counts.
+    /// Whether a call of this architecture is or may be executed; unchecked calls count.
     pub(crate) fn executes_any(&mut self, arch: Arch) -> Limited<bool> {
         let function = self.of_audit(arch.audit())?;
         let mut values = self.space.values(function).into_iter();
@@ -355,8 +354,7 @@ impl<'a> Context<'a> {
         Ok(self.space.values(function).into_iter().any(is_executed))
     }
 
-    /// Whether the filter allows by default and restricts none of these calls: a list of what is denied, of which
-    /// they are no part.
+    /// Whether the filter is a deny list that doesn't mention these calls.
     pub(crate) fn leaves_aside(&mut self, forms: &[Form]) -> Limited<bool> {
         for arch in self.arches.clone() {
             if !self.allows_by_default(arch)? {
@@ -372,14 +370,14 @@ impl<'a> Context<'a> {
         Ok(true)
     }
 
-    /// Whether a call is restricted on purpose: it has a condition, or a rule of the policy names it, or it is
-    /// denied in another way than most calls, or all others are allowed. A denial with `ENOSYS` doesn't count: it
-    /// makes the caller use another call.
+    /// Whether a call is restricted on purpose: it has a condition, or a rule of the policy names it, or it is denied
+    /// in another way than most calls, or all others are allowed. A denial with `ENOSYS` doesn't count: it makes the
+    /// caller use another call.
     pub(crate) fn on_purpose(&mut self, call: &Call) -> Limited<bool> {
         if call.access != Access::Refused {
             return Ok(call.access == Access::Conditional);
         }
-        // The condition of a rule leaves out the value that a table fixes.
+        // The condition of a rule doesn't include the value that a table fixes.
         let whole = call.form.and_then(|form| self.call(call.arch, form.call));
         if whole.is_some_and(|whole| whole.access == Access::Conditional) {
             return Ok(true);
@@ -409,9 +407,9 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether a rule is one of those that list all calls that aren't allowed, beside a default that is for unknown ones
-    /// alone: the rules with its action deny most of the denied calls, and more than a list by hand has. A shorter one is
-    /// taken at its word.
+    /// Whether a rule belongs to a generated complement: a list of all calls that aren't allowed, with a default for
+    /// unknown calls only. The rules with its action then deny most of the denied calls, and more than a handwritten
+    /// list has. A shorter list is deliberate.
     fn is_for_the_rest(&self, arch: Arch, ruleset: &Ruleset, rule: &Rule) -> bool {
         let usual = self.usual_refusal(arch);
         let is_usual =
@@ -454,14 +452,14 @@ impl<'a> Context<'a> {
         Action::errno(errno::enosys(arch))
     }
 
-    /// One of the calls with a wanted return value.
+    /// One of the calls with a selected return value.
     fn data(&self, call: &Call, wanted: impl Fn(u32) -> bool) -> Limited<Option<SeccompData>> {
         let found = find(&self.space, &[call.function], &|values| wanted(values[0]))?;
         Ok(found.map(|found| call.complete(found.data)))
     }
 
-    /// One of the calls that is executed, or one that isn't, with its action; `None` if none is found within the
-    /// limits: a finding is true without its example.
+    /// One of the calls that is executed, or is not, with its action; `None` if none is found within the limits: a
+    /// finding is valid without an example.
     pub(crate) fn example(&self, call: &Call, executed: bool) -> Option<Example> {
         let found = self.data(call, |ret| is_executed(ret) == executed);
         let data = found.ok().flatten()?;
@@ -495,7 +493,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// ` on x86` if the filter has other architectures, too.
+    /// ` on x86` if the filter has further architectures.
     pub(crate) fn on(&self, arches: &[Arch]) -> String {
         if arches.len() == self.arches.len() {
             return String::new();

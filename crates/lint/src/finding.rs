@@ -22,19 +22,18 @@ pub struct Finding {
     pub why: String,
     /// The correction.
     pub help: String,
-    /// How much the policy's own rules give reason for it.
+    /// The relevance for the author of the policy.
     pub relevance: Relevance,
 }
 
-/// How much the rules of a policy give reason for a finding; the greatest reason first.
+/// The relevance of a finding, the greatest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Relevance {
-    /// A restriction that the author wrote has a way around it.
+    /// A deliberate restriction has a bypass.
     Intent,
-    /// The filter as a whole gives reason.
+    /// The finding follows from the filter as a whole.
     General,
-    /// It is about calls that no rule concerns, in a filter that allows by default: its author listed what is denied,
-    /// and every such list leaves out the same calls.
+    /// The finding concerns calls that no rule of a deny list mentions; every such list leaves out the same calls.
     Aside,
 }
 

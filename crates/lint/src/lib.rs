@@ -55,7 +55,7 @@ pub fn run(
     checks: &[Check],
     limits: Limits,
     stop: Stop,
-) -> Result<Found, LimitReached> {
+) -> Result<Findings, LimitReached> {
     let simpler;
     let mut context = match Context::new(*subject, limits, stop.clone()) {
         Ok(context) => context,
@@ -94,12 +94,12 @@ pub fn run(
         let severity = std::cmp::Reverse::<Severity>(finding.severity);
         (severity, finding.relevance, line)
     });
-    Ok(Found { findings, gaps })
+    Ok(Findings { findings, gaps })
 }
 
 /// The findings, and the parts that were not checked.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct Findings {
     /// The findings, the most severe first, then the most relevant, then by place.
     pub findings: Vec<Finding>,
     /// Parts that were not checked, with the reason, as text; empty for most filters.

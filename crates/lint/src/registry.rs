@@ -24,7 +24,7 @@ pub struct Check {
     pub severity: Severity,
     /// A short description.
     pub summary: &'static str,
-    /// Codes with which a front end reports the same for a policy: the finding is then omitted.
+    /// Codes of front ends that report the same problem in a policy: the finding is then omitted.
     pub front_end_codes: &'static [Code],
     pub(crate) run: fn(&mut Context) -> Result<Vec<Finding>, LimitReached>,
 }
@@ -60,7 +60,7 @@ pub const ALL: [Check; 27] = [
     runtime::CHECK,
 ];
 
-/// The check of calls without which no program works.
+/// The check of calls that every program needs.
 pub const ESSENTIAL: Check = essential_calls::CHECK;
 
 /// The check with this name or code.

@@ -1,4 +1,4 @@
-//! The rules of a policy as functions: the calls that each matches, and those that it is the first to match.
+//! The rules of a policy as functions: the calls that each matches, and those that it matches first.
 
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_analysis::find;
@@ -18,7 +18,7 @@ pub(crate) struct RuleView<'a> {
     pub(crate) index: usize,
     /// 1 for the calls that it matches.
     pub(crate) matches: Function,
-    /// 1 for the calls that it matches and no earlier rule does.
+    /// 1 for the calls that this rule matches first.
     pub(crate) decides: Function,
 }
 

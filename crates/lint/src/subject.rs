@@ -17,24 +17,24 @@ pub enum Meaning<'a> {
     Filters(&'a Stack),
 }
 
-/// What a policy's statements are besides their rules, and so what is lost with one that never decides.
+/// The kind of a policy's statements, and so the loss from deleting one that never decides.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Statements<'a> {
-    /// Rules of which the first that matches decides, and nothing else.
+    /// Rules; the first match decides. No other effects.
     #[default]
     Rules,
     /// The rules for one of several machines: a statement may decide for another architecture, other capabilities or
     /// another kernel.
     Selected,
-    /// The settings of a unit: filters of their own, of which the strictest answer counts.
+    /// The settings of a unit: separate filters; the strictest action applies.
     Settings {
-        /// The places of settings that do more than filter, such as `PrivateDevices=`.
+        /// The places of settings with effects besides filtering, such as `PrivateDevices=`.
         kept: &'a [Origin],
     },
 }
 
 impl Statements<'_> {
-    /// Whether a statement is no mistake if its rules never decide.
+    /// Whether a statement without decided calls is legitimate.
     pub(crate) fn keeps(self, origin: Option<&Origin>) -> bool {
         let Statements::Settings { kept } = self else {
             return false;
@@ -42,7 +42,7 @@ impl Statements<'_> {
         origin.is_some_and(|origin| kept.contains(origin))
     }
 
-    /// The advice to delete a statement that never decides, with the condition under which nothing is lost.
+    /// The advice to delete a statement that never decides, with the condition for deleting it safely.
     pub(crate) fn deletion(self) -> &'static str {
         match self {
             Statements::Rules => "delete it",
@@ -64,11 +64,11 @@ impl Statements<'_> {
 pub struct LintInput<'a> {
     /// The policy or filters.
     pub meaning: Meaning<'a>,
-    /// What the statements of a policy are.
+    /// The kind of the policy's statements.
     pub statements: Statements<'a>,
     /// The architecture of a program that never tests the architecture.
     pub assumed_arch: Arch,
-    /// The runtime that starts a container under the filter, if it is known to be a container's.
+    /// The runtime that starts a container under the filter; `None` if it isn't known.
     pub runtime: Option<Runtime>,
 }
 
@@ -82,7 +82,7 @@ pub enum Runtime {
 }
 
 impl Runtime {
-    /// All of them.
+    /// All runtimes.
     pub const ALL: [Runtime; 2] = [Runtime::Runc, Runtime::Crun];
 
     /// Its name.
@@ -94,7 +94,7 @@ impl Runtime {
     }
 }
 
-/// A return value that is none of these. The kernel kills a process for it, so no call is executed.
+/// A return value other than the used ones. The kernel kills a process for it, so it doesn't execute the call.
 fn unused(is_used: impl Fn(u32) -> bool) -> u32 {
     let mut values = (Action::KILL_PROCESS.ret()..).skip(1);
     let unused = values.find(|ret| !is_used(*ret));

@@ -1,7 +1,7 @@
-//! Finds sockets of families that reach much of the kernel and that most programs don't need.
+//! Finds sockets of families that expose much of the kernel and that most programs don't need.
 //!
-//! One finding for each kind of family. Calls of `socketcall`, whose arguments are in memory, are left to another check,
-//! and so is `socketpair`, which only few families implement.
+//! One finding for each kind of family. Calls of `socketcall`, whose arguments are in memory, are left to another
+//! check, and so is `socketpair`, which only few families implement.
 
 use tamis_abi::{Arch, Word, consts, signature};
 use tamis_analysis::words;
@@ -32,7 +32,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
 }
 
 /// The calls that make a socket of one of the families, with the names of the families.
-struct Open {
+struct OpenFamilies {
     names: Vec<&'static str>,
     calls: Vec<Call>,
     arches: Vec<Arch>,
@@ -62,8 +62,8 @@ fn finding(context: &mut Context, row: &Families) -> Limited<Option<Finding>> {
     Ok(Some(finding))
 }
 
-fn open(context: &mut Context, row: &Families) -> Limited<Open> {
-    let mut open = Open {
+fn open(context: &mut Context, row: &Families) -> Limited<OpenFamilies> {
+    let mut open = OpenFamilies {
         names: Vec::new(),
         calls: Vec::new(),
         arches: Vec::new(),

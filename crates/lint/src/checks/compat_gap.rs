@@ -23,7 +23,7 @@ pub(crate) const CHECK: Check = warning(
 
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let mut findings = Vec::new();
-    if !context.looks_at_arch {
+    if !context.tests_arch {
         return Ok(findings);
     }
     for own in context.arches.clone() {

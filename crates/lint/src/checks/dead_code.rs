@@ -1,4 +1,4 @@
-//! Finds instructions of a program that no call executes, and branches that always go the same way.
+//! Finds instructions of a program that no call executes, and branches with a constant outcome.
 //!
 //! The message has their positions, counted from 0. Policies have checks of rules instead. A program with too many
 //! paths gets no finding.

@@ -1,5 +1,4 @@
-//! Finds new calls that are denied with another error than `ENOSYS` although the older call to which programs would
-//! fall back is allowed.
+//! Finds new calls that are denied with an error other than `ENOSYS` although the older fallback is allowed.
 //!
 //! Kill actions are not reported: they are deliberate.
 
@@ -92,7 +91,7 @@ fn is_allowed(context: &Context, arch: Arch, name: &str) -> bool {
     call.is_some_and(|call| call.access != Access::Refused)
 }
 
-/// The call of this name if it always gets an error other than ENOSYS.
+/// The call with this name if it always gets an error other than `ENOSYS`.
 fn refused_call(context: &Context, arch: Arch, name: &str) -> Option<Call> {
     let call = context.call(arch, name)?;
     let enosys = context.enosys(arch);

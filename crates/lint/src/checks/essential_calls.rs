@@ -1,7 +1,8 @@
-//! Finds filters that deny calls without which no program ends, returns from a signal handler or sleeps to the end.
+//! Finds filters that deny calls that every program needs to end, to return from a signal handler or to complete a
+//! sleep.
 //!
-//! An architecture of which nothing is allowed is not reported, nor is a call that needs no other allowed one, nor an
-//! action by which somebody else answers the call.
+//! Not reported are architectures without any allowed call, calls that are needed only after a denied one, and actions
+//! with a supervisor or handler that answers the call.
 
 use tamis_abi::Arch;
 use tamis_diag::Severity;

@@ -1,7 +1,7 @@
 //! Finds restrictions that can be bypassed by setting upper bits of an argument that the kernel ignores.
 //!
-//! A call counts if it is executed as it is, and denied with the upper bits clear and - for a negative number -
-//! with its sign extended: the forms in which an `int` is passed.
+//! A call counts if it is executed as it is, and denied with the upper bits clear and, for a negative number, with its
+//! sign extended: the two forms of an `int` in a register.
 
 use tamis_diag::code::LINT_EVADABLE;
 
@@ -62,7 +62,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
 /// Two calls that are equal for the kernel: denied in the proper form, executed with upper bits set.
 fn pair(context: &Context, narrow: &Narrow) -> Result<Option<[Example; 2]>, LimitReached> {
     let wanted = |values: &[u32]| {
-        let answers = Answers::of(values);
+        let answers = Answers::from_values(values);
         let sign_extended = answers.is_negative && is_executed(answers.ones);
         is_executed(answers.as_is) && !is_executed(answers.clear) && !sign_extended
     };

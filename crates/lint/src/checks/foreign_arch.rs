@@ -1,7 +1,7 @@
-//! Finds filters that allow calls of architectures for which they have no rules.
+//! Finds filters that allow calls of architectures without rules.
 //!
-//! It is a warning if the same kernel runs this architecture and one that has rules, and otherwise a note: calls of
-//! s390x can't be made on x86_64.
+//! It is a warning if one kernel runs both this architecture and one with rules, and otherwise a note: calls of s390x
+//! can't be made on x86_64.
 
 use tamis_diag::Severity;
 use tamis_diag::code::LINT_FOREIGN_ARCH;
@@ -22,7 +22,7 @@ pub(crate) const CHECK: Check = warning(
 const HELP: &str = "kill on foreign architectures: `bad-arch kill-process`";
 
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
-    if !context.looks_at_arch {
+    if !context.tests_arch {
         return Ok(Vec::new());
     }
     let mut findings = Vec::new();

@@ -1,5 +1,5 @@
-//! The checks, one file each, with the same structure: what is found, what is deliberately not reported, the row of
-//! the registry, and a function from the context to findings.
+//! The checks, one file each, with the same structure: the problem, deliberate exceptions, the row of the registry, and
+//! a function from the context to findings.
 
 pub(crate) mod address_families;
 mod compat_arches;

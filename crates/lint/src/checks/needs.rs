@@ -1,11 +1,11 @@
-//! Which needed calls a filter denies.
+//! Needed calls that a filter denies.
 
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_diag::words::joined;
 use tamis_prover::Limited;
 
 use crate::context::{Access, Call, Context};
-use crate::tables::start_up::{Choice, Need, Needed};
+use crate::tables::start_up::{Choice, Need, Requirement};
 
 use super::compat_arches::compat_arches;
 
@@ -14,7 +14,7 @@ pub(super) fn denied(context: &mut Context, arch: Arch, needs: &[Need]) -> Limit
     let mut denied: Vec<Call> = Vec::new();
     for need in needs {
         let found = denied_form(context, arch, need)?;
-        // A call that is denied whatever its arguments are stands for its forms.
+        // A call that is denied with all arguments represents its forms.
         let is_known = |call: &Call| {
             let same = |known: &&Call| known.nr == call.nr;
             denied.iter().find(same).is_some_and(|known| {
@@ -26,7 +26,7 @@ pub(super) fn denied(context: &mut Context, arch: Arch, needs: &[Need]) -> Limit
     Ok(denied)
 }
 
-/// The call of a need if it is denied: the preferred one, without its arguments if all calls of its number are.
+/// The denied call of a need: the preferred form, without its arguments if all calls of its number are denied.
 fn denied_form(context: &mut Context, arch: Arch, need: &Need) -> Limited<Option<Call>> {
     if !need.arches.is_empty() && !need.arches.contains(&arch) {
         return Ok(None);
@@ -52,12 +52,12 @@ fn denied_form(context: &mut Context, arch: Arch, need: &Need) -> Limited<Option
     Ok(Some(whole.unwrap_or(call)))
 }
 
-/// Whether all of these calls are denied in the way that isn't survived. Those that a supervisor or a handler answers are
-/// not.
-fn is_denied(context: &Context, call: &Call, needed: Needed) -> bool {
+/// Whether all of these calls get an action that programs don't survive. Calls that a supervisor or a handler answers
+/// are not denied.
+fn is_denied(context: &Context, call: &Call, needed: Requirement) -> bool {
     let is_denial = |ret: u32| match Action::from_ret(ret).kind {
         ActionKind::KillProcess | ActionKind::KillThread => true,
-        ActionKind::Errno => needed == Needed::Executed,
+        ActionKind::Errno => needed == Requirement::Executed,
         _ => false,
     };
     context
@@ -67,20 +67,20 @@ fn is_denied(context: &Context, call: &Call, needed: Needed) -> bool {
         .all(is_denial)
 }
 
-/// All names, for a correction: a list that is cut corrects nothing.
+/// All names, for a correction, which must be complete.
 pub(super) fn all(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     joined(&names, "and")
 }
 
-/// Whether a call of this name is executed for some arguments.
+/// Whether a call with this name is executed for some arguments.
 pub(super) fn is_executed(context: &Context, arch: Arch, name: &str) -> bool {
     let call = context.call(arch, name);
     call.is_some_and(|call| call.access != Access::Refused)
 }
 
-/// The architectures of a filter without those that are beside another one: whoever allows 32-bit calls on a 64-bit machine
-/// need not want 32-bit programs to run.
+/// The main architectures of a filter, without compat ones: a filter that allows 32-bit calls on a 64-bit machine isn't
+/// necessarily for 32-bit programs.
 pub(super) fn main_arches(context: &Context) -> Vec<Arch> {
     let all = &context.arches;
     let is_beside = |arch: &Arch| {

@@ -23,7 +23,7 @@ pub(super) struct Overlap<'a> {
     pub(super) later_alone: Example,
 }
 
-/// All such pairs of the selected sections.
+/// All overlaps in the selected sections.
 pub(super) fn overlaps<'a>(
     context: &mut Context<'a>,
     wanted: impl Fn(&Rule, &Rule) -> bool,

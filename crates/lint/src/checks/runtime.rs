@@ -1,8 +1,9 @@
-//! Finds profiles under which a runtime of containers can't start the container's program: the filter is in force for its own last
-//! steps.
+//! Finds profiles that prevent a container runtime from starting the container's program: the filter applies to the
+//! runtime's own last steps.
 //!
-//! Only for a runtime that is named. Which steps these are depends on `no_new_privs`, which isn't part of a profile: without
-//! it the runtime needs its capabilities to install the filter, so it drops them, changes the user and the folder afterwards.
+//! The check needs the name of the runtime. The steps depend on `no_new_privs`, which isn't part of a profile: without
+//! it the runtime needs its capabilities to install the filter, so it drops them and changes the user and the folder
+//! afterwards.
 
 use tamis_diag::code::LINT_RUNTIME;
 use tamis_diag::words::list;

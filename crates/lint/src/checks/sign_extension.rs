@@ -1,8 +1,8 @@
-//! Finds calls that are allowed only with other upper bits of a negative argument than programs pass.
+//! Finds calls that are allowed only with a sign extension of a negative argument that programs don't use.
 //!
-//! Of an `int` the kernel reads 32 bits, a filter sees 64. Compiled C fills the register by the convention of its
-//! architecture: `openat(AT_FDCWD)` of x86_64 has 0xffffff9c, of s390x 0xffffffffffffff9c. A filter that executes a call in the other
-//! form alone denies it to those programs. That a filter denies further upper bits is reported by `wide-comparison`.
+//! The kernel reads 32 bits of an `int`, a filter sees 64. Compiled C fills the register by the convention of its
+//! architecture: `openat(AT_FDCWD)` of x86_64 has 0xffffff9c, of s390x 0xffffffffffffff9c. A filter that executes only
+//! the other form denies the call to those programs. Denials of further upper bits are reported by `wide-comparison`.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     };
     let arguments = list(&arguments);
     let place = context.place(&pair[1].call, "");
-    // A filter that a program installs itself may be for the form that its own language passes.
+    // A program that installs its own filter may need only the form of its own language.
     let mut started = arches.iter();
     let is_for_all = started.any(|arch| STARTS.iter().any(|name| starts(context, *arch, name)));
     let severity = if is_for_all {
@@ -71,7 +71,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     Ok(vec![finding.examples(pair).places(place)])
 }
 
-/// Two calls that are equal for the kernel: denied as programs make it, executed with the other upper bits.
+/// Two calls that are equal for the kernel: denied in the form of compiled C, executed with the other upper bits.
 fn pair(context: &Context, narrow: &Narrow) -> Result<Option<[Example; 2]>, LimitReached> {
     let arch = narrow.call.arch;
     let is_extended = signature::passed(arch, u64::from(u32::MAX)) == u64::MAX;

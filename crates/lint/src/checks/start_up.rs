@@ -1,8 +1,8 @@
-//! Finds filters under which no program starts: those that allow programs to be started and deny what the C library does
-//! before `main`, and those that allow nothing.
+//! Finds filters that no program can start under: those that allow `execve` but deny calls of the C library before
+//! `main`, and those that allow nothing.
 //!
-//! Filters that deny `execve` are meant for a program that installs them itself, or that has started already; they are not reported.
-//! Neither are calls that a supervisor answers, errors that C libraries survive, and 32-bit architectures beside a 64-bit one.
+//! Filters that deny `execve` are installed by the program itself or after its start; they are not reported. Neither
+//! are calls that a supervisor answers, errors that C libraries survive, and 32-bit architectures beside a 64-bit one.
 
 use tamis_abi::Arch;
 use tamis_diag::code::LINT_START_UP;
@@ -74,7 +74,7 @@ fn nothing(context: &mut Context) -> Result<Option<Finding>, LimitReached> {
     let Some(first) = first else {
         return Ok(None);
     };
-    // What a supervisor answers is none of the filter's business.
+    // The action of a supervisor is outside the filter.
     if !context.denies(&first) {
         return Ok(None);
     }

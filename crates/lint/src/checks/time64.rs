@@ -1,8 +1,9 @@
-//! Finds 32-bit calls that are allowed while their successors, which C libraries call first, kill.
+//! Finds 32-bit calls that are allowed while their successors, which C libraries try first, are killed.
 //!
-//! Since 2020 the C libraries of 32-bit architectures have 64-bit times: glibc and musl call `clock_gettime64` and fall back to
-//! `clock_gettime` after `ENOSYS` alone. So a filter with the older call only kills every program. Errors other than `ENOSYS`
-//! are reported by `enosys-expected`. On a 64-bit machine 32-bit calls are checked only if 32-bit programs can start.
+//! Since 2020 the C libraries of 32-bit architectures have 64-bit times: glibc and musl call `clock_gettime64` and fall
+//! back to `clock_gettime` only after `ENOSYS`. So a filter with the older call only kills every program. Errors other
+//! than `ENOSYS` are reported by `enosys-expected`. On a 64-bit machine 32-bit calls are checked only if 32-bit
+//! programs can start.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ pub(crate) const CHECK: Check = warning(
     run,
 );
 
-/// The calls that glibc makes as `statx` since 64-bit times.
+/// The calls that glibc implements by `statx` since 64-bit times.
 const STATUS: [&str; 4] = ["fstatat64", "stat64", "lstat64", "fstat64"];
 
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
@@ -73,7 +74,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     Ok(vec![finding.examples(example).places(place)])
 }
 
-/// Whether an architecture is the filter's own, or its programs can start.
+/// Whether an architecture is the filter's main one, or its programs can start.
 fn is_checked(context: &mut Context, arch: Arch) -> Result<bool, LimitReached> {
     if main_arches(context).contains(&arch) {
         return Ok(true);

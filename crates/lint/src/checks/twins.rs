@@ -87,7 +87,7 @@ fn variant(arch: Arch, name: &'static str) -> Option<[&'static str; 2]> {
 }
 
 /// Whether the conditions of a call, if any, test the arguments that it shares with its twins.
-fn looks_at_common(context: &Context, call: &Call, row: &EquivalentCalls) -> bool {
+fn tests_common(context: &Context, call: &Call, row: &EquivalentCalls) -> bool {
     if call.access != Access::Conditional || row.common.is_empty() {
         return true;
     }
@@ -114,7 +114,7 @@ fn collect(
         };
         if call.access == Access::Open {
             open.push(call);
-        } else if context.on_purpose(&call)? && looks_at_common(context, &call, row) {
+        } else if context.on_purpose(&call)? && tests_common(context, &call, row) {
             restricted.push(call);
         }
     }

@@ -19,7 +19,7 @@ pub(crate) const CHECK: Check = warning(
 
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let mut values = context.space.values(context.function).into_iter();
-    if context.looks_at_arch || !values.any(is_executed) {
+    if context.tests_arch || !values.any(is_executed) {
         return Ok(Vec::new());
     }
     let example = example(context)?;

@@ -5,13 +5,13 @@ use tamis_prover::{Limited, Space};
 
 use crate::rules_view::{RuleView, Statement};
 
-/// A statement that matches calls but whose rules decide none, and the earlier statement that it duplicates, if any.
+/// A statement that matches calls without deciding any, and the earlier statement that it duplicates, if there is one.
 pub(super) type Undecided<'s, 'a> = (&'s Statement<'a>, Option<&'s Statement<'a>>);
 
-/// All such statements.
+/// All undecided statements.
 ///
 /// # Errors
-/// If the search for the calls that rules match or decide reaches a limit.
+/// If the search for matched or decided calls reaches a limit.
 pub(super) fn undecided<'s, 'a>(
     space: &Space,
     statements: &'s [Statement<'a>],
@@ -50,7 +50,7 @@ fn decides(space: &Space, statement: &Statement) -> Limited<bool> {
     Ok(false)
 }
 
-/// The earlier statement that has all these rules, which match calls.
+/// The earlier statement with all these rules.
 fn repeated<'s, 'a>(
     earlier: &'s [Statement<'a>],
     matching: &[&RuleView<'a>],

@@ -1,4 +1,4 @@
-//! Two checks of the action for numbers that no kernel has yet: an error other than `ENOSYS`, and kill.
+//! Two checks of the action for unassigned numbers: an error other than `ENOSYS`, and kill.
 
 use tamis_abi::{Action, ActionKind};
 use tamis_diag::code::{LINT_UNKNOWN_ERRNO, LINT_UNKNOWN_KILLS};

@@ -21,12 +21,12 @@ pub(super) struct Narrow {
     pub(super) clear: Function,
     /// The result with all other bits set.
     pub(super) ones: Function,
-    /// 1 if the kernel's value is negative as a signed number: then ones are its sign extension.
+    /// 1 if the kernel's value is negative as a signed number: `ones` is then its sign extension.
     pub(super) negative: Function,
 }
 
 impl Narrow {
-    /// The functions in the order in which [`Answers::of`] takes their values.
+    /// The functions in the order of the values of [`Answers::from_values`].
     pub(super) fn functions(&self) -> [Function; 4] {
         [self.call.function, self.clear, self.ones, self.negative]
     }
@@ -55,7 +55,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    pub(super) fn of(values: &[u32]) -> Answers {
+    pub(super) fn from_values(values: &[u32]) -> Answers {
         Answers {
             as_is: values[0],
             clear: values[1],

@@ -45,7 +45,8 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
                 Width::Bits32 | Width::Bits64 => ("64", "half"),
             };
             let arguments = list(arguments.iter().map(String::as_str));
-            // Where no rule denies the second, the one that allows the first alone is what compares.
+            // Without a rule that denies the second call, the rule that allows only the first one contains the
+            // comparison.
             let mut places = [1, 0].into_iter();
             let place = places.find_map(|index| context.place(&examples[index].call, ""));
             Finding::new(
@@ -66,7 +67,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
 /// Two calls that are equal for the kernel: executed with the upper bits clear, denied with upper bits set.
 fn pair(context: &Context, narrow: &Narrow) -> Result<Option<[Example; 2]>, LimitReached> {
     let wanted = |values: &[u32]| {
-        let answers = Answers::of(values);
+        let answers = Answers::from_values(values);
         is_executed(answers.clear) && !is_executed(answers.as_is)
     };
     let Some(found) = find(&context.space, &narrow.functions(), &wanted)? else {

@@ -1,14 +1,14 @@
-//! Calls that the C library and the kernel make for every program, whatever the program itself does.
+//! Calls of the C library and the kernel for every program.
 
-/// Such a call.
+/// An essential call.
 pub(crate) struct Essential {
     /// The call.
     pub(crate) call: &'static str,
-    /// Only programs that may make one of these calls need it; empty if every program does.
+    /// The calls after which programs need it; empty if every program does.
     pub(crate) needed_after: &'static [&'static str],
     /// The consequence of a denial.
     pub(crate) broken: &'static str,
-    /// Whether ordinary programs meet the consequence in every run.
+    /// Whether ordinary programs are affected in every run.
     pub(crate) is_certain: bool,
 }
 
@@ -26,7 +26,7 @@ const fn row(
     }
 }
 
-/// Calls that ordinary programs make besides those, in nearly every run.
+/// Further calls of ordinary programs in nearly every run.
 pub(crate) const EVERYDAY: [&str; 20] = [
     "clock_gettime",
     "clone",

@@ -1,15 +1,15 @@
-//! Address families of sockets, by what they reach in the kernel.
+//! Address families of sockets, by the exposed parts of the kernel.
 //!
-//! AF_UNIX, AF_INET and AF_INET6 are what programs use; they stand in no row. Families without sockets of their own,
-//! such as AF_BRIDGE, don't either.
+//! AF_UNIX, AF_INET and AF_INET6 are in ordinary use; they are in no row, and neither are families without sockets,
+//! such as AF_BRIDGE.
 
 /// Families that are a risk for one reason.
 pub(crate) struct Families {
-    /// What a socket does: completes "sockets that …".
+    /// The effect of a socket: completes "sockets that …".
     pub(crate) reach: &'static str,
     /// The risk.
     pub(crate) reason: &'static str,
-    /// Whether it is a mistake to leave these open in a policy that chooses among families.
+    /// Whether a policy that selects families should never leave these open.
     pub(crate) is_grave: bool,
     /// The names of the families.
     pub(crate) families: &'static [&'static str],

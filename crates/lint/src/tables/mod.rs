@@ -14,7 +14,7 @@ use std::fmt;
 
 use tamis_abi::{Arch, consts};
 
-/// Whether programs can't do without a call: each makes it to start or to end, or nearly each in every run.
+/// Whether programs need a call: each makes it to start or to end, or nearly each in every run.
 ///
 /// ```
 /// use tamis_lint::is_essential;
@@ -35,7 +35,7 @@ pub fn is_essential(call: &str) -> bool {
 pub(crate) struct Form {
     /// The call.
     pub(crate) call: &'static str,
-    /// The names of an argument and of its value: a constant, or several with `|` between them.
+    /// The names of an argument and of its value: constants separated by `|`.
     pub(crate) with: Option<(&'static str, &'static str)>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) const fn any(call: &'static str) -> Form {
     Form { call, with: None }
 }
 
-/// The calls of this name whose argument has this value: a constant, or several with `|` between them.
+/// The calls with this name and this value of an argument: constants separated by `|`.
 pub(crate) const fn with(
     call: &'static str,
     argument: &'static str,
@@ -89,7 +89,7 @@ mod tests {
         needs.flatten().flat_map(|need| need.forms)
     }
 
-    /// Names that no architecture has would be skipped silently.
+    /// A name that no architecture has would be skipped silently.
     #[test]
     fn every_name_in_the_tables_exists() {
         let mut names: Vec<&str> = Vec::new();

@@ -1,7 +1,7 @@
 //! New calls with the older calls that programs fall back to after `ENOSYS`.
 
 /// A newer call.
-pub(crate) struct Newer {
+pub(crate) struct NewerCall {
     /// The call.
     pub(crate) call: &'static str,
     /// The fallbacks after `ENOSYS`, the best first.
@@ -14,8 +14,8 @@ const fn row(
     call: &'static str,
     fallbacks: &'static [&'static str],
     broken: &'static str,
-) -> Newer {
-    Newer {
+) -> NewerCall {
+    NewerCall {
         call,
         fallbacks,
         broken,
@@ -23,7 +23,7 @@ const fn row(
 }
 
 /// All rows. The `_time64` calls of 32-bit architectures need no row.
-pub(crate) const ALL: &[Newer] = &[
+pub(crate) const ALL: &[NewerCall] = &[
     row("clone3", &["clone"], "glibc 2.34 creates no threads"),
     row("openat2", &["openat"], "container tools open no files"),
     row(

@@ -1,40 +1,40 @@
-//! Calls that a program makes between its start and `main`, and calls of a container's runtime between its filter and the
-//! start of the container's program.
+//! Calls of a program between its start and `main`, and calls of a container runtime between the installation of the
+//! filter and the start of the container's program.
 //!
-//! Found by denying each of them, with `EPERM`, `ENOSYS` and by a kill, to programs of glibc 2.36 (x86_64 and x86, linked
-//! dynamically and statically), of musl 1.2.3, and to runc 1.1.5 and crun 1.8.1 with and without `no_new_privs`; compared with the
-//! sources of runc and crun of other versions. A call that programs do without after an error is needed only in
-//! that it must not kill.
+//! Determined by denying each of them, with `EPERM`, `ENOSYS` and by a kill, to programs of glibc 2.36 (x86_64 and x86,
+//! linked dynamically and statically), of musl 1.2.3, and to runc 1.1.5 and crun 1.8.1 with and without `no_new_privs`;
+//! compared with the sources of runc and crun of other versions. If programs survive an error, the call must only not
+//! be killed.
 
 use tamis_abi::Arch;
 
 use super::{Form, any, with};
 
-/// What may not happen to a call.
+/// The required result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Needed {
+pub(crate) enum Requirement {
     /// Neither an error nor a kill.
     Executed,
-    /// A kill: errors are survived.
+    /// No kill: programs survive errors.
     NotKilled,
 }
 
-/// Which calls of a row have to be executed.
+/// The calls of a row that must be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// The first that the architecture has: the others are older calls of the same purpose.
+    /// The first that the architecture has: the others are older calls for the same purpose.
     First,
-    /// One of them: versions differ.
+    /// Any one of them: versions differ.
     Any,
 }
 
-/// A call that is needed.
+/// A needed call.
 pub(crate) struct Need {
-    /// The forms of the call, or of several.
+    /// The call, or alternatives.
     pub(crate) forms: &'static [Form],
     pub(crate) choice: Choice,
-    pub(crate) needed: Needed,
-    /// The architectures on which it is; on all if the list is empty.
+    pub(crate) needed: Requirement,
+    /// The architectures that need it; all if the list is empty.
     pub(crate) arches: &'static [Arch],
 }
 
@@ -42,7 +42,7 @@ const fn first(forms: &'static [Form]) -> Need {
     Need {
         forms,
         choice: Choice::First,
-        needed: Needed::Executed,
+        needed: Requirement::Executed,
         arches: &[],
     }
 }
@@ -63,15 +63,15 @@ const fn one_of(forms: &'static [Form]) -> Need {
 
 const fn not_killed(forms: &'static [Form]) -> Need {
     Need {
-        needed: Needed::NotKilled,
+        needed: Requirement::NotKilled,
         ..first(forms)
     }
 }
 
-/// The calls by which a program is started.
+/// The calls that start a program.
 pub(crate) const STARTS: [&str; 2] = ["execve", "execveat"];
 
-/// What every dynamically linked program of glibc makes; programs of musl and static ones make some of these.
+/// The calls of every dynamically linked program of glibc; programs of musl and static ones make some of them.
 pub(crate) const PROGRAM: &[Need] = &[
     first(&[
         with("mmap2", "prot", "PROT_READ|PROT_WRITE"),
@@ -100,7 +100,7 @@ pub(crate) const PROGRAM: &[Need] = &[
         any("fstatat64"),
         any("statx"),
     ]),
-    // Where the thread's own memory is.
+    // Sets the thread pointer.
     first_on(
         &[Arch::X86_64, Arch::X32],
         &[with("arch_prctl", "option", "ARCH_SET_FS")],
@@ -128,24 +128,25 @@ pub(crate) const PROGRAM: &[Need] = &[
     not_killed(&[any("access"), any("faccessat")]),
 ];
 
-/// A runtime's calls behind its filter.
+/// The calls of a runtime after it has installed the filter.
 pub(crate) struct RuntimeNeeds {
-    /// With `no_new_privs` the filter is installed last.
+    /// With `no_new_privs`: the filter is installed last.
     pub(crate) always: &'static [Need],
-    /// Without it, before the capabilities are dropped.
+    /// Without it: the filter is installed before capabilities are dropped.
     pub(crate) with_privileges: &'static [Need],
 }
 
 pub(crate) const RUNC: RuntimeNeeds = RuntimeNeeds {
     always: &[
-        // It opens the descriptors of its own in /proc, and waits at a pipe.
+        // It opens its own descriptors in /proc, and waits at a pipe.
         one_of(&[any("openat")]),
         first(&[any("write")]),
         first(&[any("close")]),
         first(&[any("fstatfs64"), any("fstatfs")]),
         first(&[any("getdents64")]),
         one_of(&[any("execve"), any("execveat")]),
-        // Go's runtime makes these in one start of twenty to five: to wake a thread, and after the signal that preempts one.
+        // Go's runtime makes these in one of twenty to five starts: to wake a thread, and after the signal that
+        // preempts one.
         first(&[any("futex")]),
         first(&[any("rt_sigreturn")]),
         not_killed(&[any("getpid")]),

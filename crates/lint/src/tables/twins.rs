@@ -6,7 +6,7 @@ use super::{Form, any, with};
 pub(crate) struct EquivalentCalls<'a> {
     /// The purpose: completes "both can …".
     pub(crate) purpose: &'static str,
-    /// Equivalent calls: each can do what the others can.
+    /// Equivalent calls: each has the effects of the others.
     pub(crate) calls: &'a [Form],
     /// Calls that can do this and more: a restriction of `calls` is ineffective while one of these is open, but not
     /// the reverse.

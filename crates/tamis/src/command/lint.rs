@@ -271,7 +271,7 @@ impl Args {
         statements: Statements,
         load: &LoadArgs,
         checks: &[Check],
-    ) -> Result<tamis_lint::Found, Failure> {
+    ) -> Result<tamis_lint::Findings, Failure> {
         let subject = LintInput {
             meaning,
             statements,
@@ -283,7 +283,7 @@ impl Args {
             .map_err(|limit| self.limits.gave_up(name, limit))
     }
 
-    fn policy_report(&self, policy: Policy, found: tamis_lint::Found) -> InputFindings {
+    fn policy_report(&self, policy: Policy, found: tamis_lint::Findings) -> InputFindings {
         let mut findings: Vec<FindingEntry> = Vec::new();
         if self.only.is_empty() {
             let warnings = policy.warnings.iter();
