@@ -1,11 +1,11 @@
-//! Policies that come with tamis, by name.
+//! The embedded policies, by name.
 
-/// A policy that comes with tamis.
+/// An embedded policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Embedded {
     /// The name on the command line.
     pub name: &'static str,
-    /// Its text in the tamis language, without includes.
+    /// The text in the tamis language, without includes.
     pub text: &'static str,
 }
 
@@ -25,7 +25,7 @@ pub const ALL: [Embedded; 3] = [
     },
 ];
 
-/// The policy of this name.
+/// The policy with this name.
 pub fn embedded(name: &str) -> Option<Embedded> {
     ALL.into_iter().find(|policy| policy.name == name)
 }

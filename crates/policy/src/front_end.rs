@@ -1,9 +1,8 @@
-//! The registry of policy languages: what each is called, how it is recognised, how it is read.
+//! The registry of policy languages: their names, their detection and their parsers.
 //!
-//! A caller that takes a policy in any language - the command line - knows this table and no front end
-//! by name. To add a language, write its folder and add its [`FrontEnd`] to [`ALL`]. What it needs to
-//! be told beyond the architectures is a member of [`ParseOptions`], and declared in [`FrontEnd::options`] for callers
-//! that know names and texts only.
+//! A caller that accepts policies in any language, such as the command line, uses this table and no front end by name.
+//! To add a language, write its folder and add its [`FrontEnd`] to [`ALL`]. Options beyond the architectures are
+//! members of [`ParseOptions`], and declared in [`FrontEnd::options`] for callers with names and texts only.
 
 use std::path::Path;
 
@@ -16,8 +15,8 @@ use crate::option::LanguageOption;
 use crate::selection::Selection;
 use crate::{Parsed, firecracker, kafel, minijail, oci, spo, systemd, tamis};
 
-/// All languages. Where a text looks like several, or a file could be in several and looks like none,
-/// the first counts.
+/// All languages. The first one has priority if a text resembles several, or if several share the extension and the
+/// text resembles none.
 pub static ALL: [&FrontEnd; 7] = [
     &tamis::FRONT_END,
     &systemd::FRONT_END,
@@ -33,23 +32,23 @@ pub static ALL: [&FrontEnd; 7] = [
 pub struct FrontEnd {
     /// Its name for `--from`: lower case, one word.
     pub name: &'static str,
-    /// What a policy in it is called, with its article: `an OCI profile`.
+    /// A description of a policy with its article: `an OCI profile`.
     pub title: &'static str,
-    /// The same for several: `OCI profiles`.
+    /// The description in the plural: `OCI profiles`.
     pub plural: &'static str,
-    /// What it is, in a few words, for a list of kinds.
+    /// A short description for a list of kinds.
     pub about: &'static str,
     /// The extensions of its files, without the dot.
     pub extensions: &'static [&'static str],
-    /// The options of the language, in the order of a help.
+    /// The options of the language, in the order of the help.
     pub options: &'static [&'static LanguageOption],
     /// Whether the meaning of a policy depends on [`ParseOptions::kernel`].
     pub uses_kernel: bool,
     /// Whether the programs that read the language ignore a byte order mark before the text.
     pub ignores_byte_order_mark: bool,
-    /// Whether a text looks as if it were written in it. Mistakes in the text should not matter.
+    /// Whether a text resembles the language, mistakes included.
     pub recognises: fn(&str) -> bool,
-    /// Reads a policy: the source, and what it includes by the loader.
+    /// Parses a policy: the source, and the files that it includes.
     pub parse: fn(&mut Sources, SourceId, &mut dyn Loader, &ParseOptions) -> ParsedPolicy,
 }
 
@@ -62,7 +61,7 @@ impl PartialEq for FrontEnd {
 impl Eq for FrontEnd {}
 
 impl FrontEnd {
-    /// The language's option of this name.
+    /// The language's option with this name.
     pub fn option(&self, name: &str) -> Option<&'static LanguageOption> {
         self.options
             .iter()
@@ -71,18 +70,18 @@ impl FrontEnd {
     }
 }
 
-/// What a caller may say about a policy in any language; each front end takes what concerns it.
+/// Options of parsing a policy in any language; each front end uses the relevant ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseOptions {
-    /// The architectures that were asked for, the native one first; none if the policy is to say.
+    /// The requested architectures, the native one first; empty to use those of the policy.
     pub asked_arches: Vec<Arch>,
     /// The architecture of the machine.
     pub native_arch: Arch,
-    /// Whether a policy that states its architectures is read for those, whatever was asked for.
+    /// Whether the architectures that a policy states override the requested ones.
     pub stated_arches_win: bool,
     /// Whether warnings about the meaning are errors.
     pub strict: bool,
-    /// The kernel's version; `None` stands for a new one.
+    /// The kernel's version; `None` means a new one.
     pub kernel: Option<KernelVersion>,
     /// The options of profiles of container runtimes.
     pub oci: oci::Settings,
@@ -110,8 +109,7 @@ impl ParseOptions {
         }
     }
 
-    /// The architecture that a policy is for if it is for one: the first that was asked for, else the
-    /// native one.
+    /// The architecture of a policy for a single one: the first requested, otherwise the native one.
     pub fn native(&self) -> Arch {
         self.asked_arches
             .first()
@@ -119,8 +117,8 @@ impl ParseOptions {
             .unwrap_or(self.native_arch)
     }
 
-    /// The architectures of a policy in a language that is about one at a time: those that were asked
-    /// for, else the native one.
+    /// The architectures of a policy in a language for single architectures: the requested ones, otherwise the native
+    /// one.
     pub fn arches_one_by_one(&self) -> Vec<Arch> {
         match self.asked_arches.as_slice() {
             [] => vec![self.native()],
@@ -129,18 +127,19 @@ impl ParseOptions {
     }
 }
 
-/// What a front end made of a policy, with what concerns others than the ruleset.
+/// The result of a front end: the parsed policy, with data besides the ruleset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedPolicy {
     /// The ruleset and the diagnostics.
     pub parsed: Parsed,
-    /// What it wants of whoever installs its filter.
+    /// The requirements on the installer of the filter.
     pub installation: Installation,
-    /// The texts that say how often calls are made; they are among the sources.
+    /// The texts with counts of calls; they are among the sources.
     pub frequencies: Vec<SourceId>,
-    /// Whether its architectures follow from the text, the language or the caller; if not, it is for the machine's.
+    /// Whether the text, the language or the caller state the architectures; otherwise the policy is for the native
+    /// one.
     pub states_arches: bool,
-    /// What its entries depend on beside the text; `None` if on nothing.
+    /// External conditions that select entries; `None` without any.
     pub selection: Option<Selection>,
 }
 
@@ -156,8 +155,7 @@ impl From<Parsed> for ParsedPolicy {
     }
 }
 
-/// The language of a file by its extension, if that is one of ours. If several languages share the
-/// extension, the looks of the text decide.
+/// The language of a file with one of our extensions. If several languages share the extension, the content decides.
 pub fn of_file(name: &str, text: &str) -> Option<&'static FrontEnd> {
     let extension = Path::new(name).extension()?.to_str()?;
     let owners = || {
@@ -168,7 +166,7 @@ pub fn of_file(name: &str, text: &str) -> Option<&'static FrontEnd> {
     recognised.or_else(|| owners().next())
 }
 
-/// What to say of a text that was read as something else than it is.
+/// The error for a text that was parsed as another kind.
 pub fn mistaken(source: SourceId, given_as: &str, is: &str, help: &str) -> Diagnostic {
     let start = Span::new(source, 0, 0);
     Diagnostic::error(code::WRONG_KIND, format!("this is not {given_as}"))
@@ -176,13 +174,13 @@ pub fn mistaken(source: SourceId, given_as: &str, is: &str, help: &str) -> Diagn
         .help(help)
 }
 
-/// The first word of a text behind comments after `#` and blank lines.
+/// The first word of a text after comments with `#` and blank lines.
 pub fn first_word(text: &str) -> &str {
     let line = first_line(text);
     line.split(char::is_whitespace).next().unwrap_or("")
 }
 
-/// The first line of a text that is neither blank nor a comment after `#`, without the blanks around it.
+/// The first line of a text that is neither blank nor a comment with `#`, trimmed.
 pub(crate) fn first_line(text: &str) -> &str {
     text.lines()
         .map(str::trim)

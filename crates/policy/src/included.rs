@@ -1,7 +1,7 @@
-//! Included files that are no policies.
+//! Errors for included files that are not policies.
 //!
-//! An error about a policy shows the line that it is about. A file that was included may be any file of whoever
-//! compiles, so an error about one that doesn't consist of the language's words tells only where it ceases to.
+//! An error normally shows its line. An included file may be any file of the user who compiles, possibly a confidential
+//! one, so the error for a file in another language shows only the position of the first mistake.
 
 use tamis_diag::{Code, Diagnostic, Sources, Span};
 
@@ -15,7 +15,7 @@ pub(crate) fn help_to_find(path: &str, relative: &'static str) -> &'static str {
     }
 }
 
-/// The first place that the lexer of a language, which is given an empty sink, complains about.
+/// The first mistake that a lexer reports to an empty sink.
 pub(crate) fn first_mistake(lex: impl FnOnce(&mut Sink)) -> Option<Span> {
     let mut sink = Sink::new(false);
     lex(&mut sink);
@@ -25,7 +25,7 @@ pub(crate) fn first_mistake(lex: impl FnOnce(&mut Sink)) -> Option<Span> {
     labels.next().map(|label| label.span)
 }
 
-/// What is said of an included file that doesn't read as a policy from a place on.
+/// The error for an included file that isn't a policy from a place on.
 pub(crate) fn not_a_policy(
     code: Code,
     path: &str,

@@ -1,7 +1,7 @@
 //! Installation requirements of a policy: flags, and the supervisor that receives notifications.
 //!
 //! They are not part of the meaning, and a program can't contain them. A command that outputs the program of such a
-//! policy warns of them ([`Installation::left_out`]).
+//! policy reports them as a warning ([`Installation::left_out`]).
 
 use tamis_diag::{Diagnostic, code};
 
@@ -10,7 +10,7 @@ use tamis_diag::{Diagnostic, code};
 pub struct Installation {
     /// The names of flags, such as `SECCOMP_FILTER_FLAG_LOG`.
     pub flags: Vec<String>,
-    /// The socket on which a supervisor receives notifications.
+    /// The supervisor's socket for notifications.
     pub listener_path: Option<String>,
     /// Metadata for the supervisor.
     pub listener_metadata: Option<String>,

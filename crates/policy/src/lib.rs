@@ -4,8 +4,8 @@
 //! [`front_end`]. Front ends do no I/O: the root text is already in [`tamis_diag::Sources`], and included files
 //! come from a loader of the caller. A front end returns for every input; [`limits`] bounds the size of the input.
 //!
-//! Shared parts: [`loader`]; [`option`], what languages declare of their options; `sink`, which collects diagnostics; `literal`, the integers of C; and the strict JSON
-//! of [`tamis_diag::json`].
+//! Shared parts: [`loader`]; [`option`], the declarations of options; `sink`, which collects diagnostics; `literal`,
+//! the integers of C; and the strict JSON of [`tamis_diag::json`].
 #![forbid(unsafe_code)]
 
 mod budget;
@@ -46,7 +46,7 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// A result in which an error discards the ruleset, as [`Parsed::ruleset`] requires.
+    /// A result; an error discards the ruleset, as [`Parsed::ruleset`] requires.
     ///
     /// # Panics
     /// If there is neither a ruleset nor an error: a missing result needs a reason.
@@ -61,7 +61,7 @@ impl Parsed {
     }
 }
 
-/// The place of a span, as rules have theirs.
+/// The place of a span, in the form of a rule's origin.
 pub fn origin(sources: &Sources, span: Span) -> Origin {
     let position = sources.position(span);
     Origin {

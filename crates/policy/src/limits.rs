@@ -23,8 +23,8 @@ pub const MAX_RULES: usize = 1 << 17;
 /// The most calls, sets and numbers that the rules of one policy may name.
 pub const MAX_TARGETS: usize = 1 << 15;
 
-/// The most signs of TOML - those of tables, keys and values, and ends of lines - that a matrix of options may have, those in
-/// its texts among them. Its parser takes a hundred bytes and more for each.
+/// The most tokens of TOML in a matrix of options: those of tables, keys and values, and ends of lines, including those
+/// within texts. Its parser takes a hundred bytes or more for each.
 pub const MAX_MATRIX_SIGNS: usize = 1 << 17;
 
 /// The most names that `let` and `set` statements may define.

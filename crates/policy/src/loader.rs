@@ -12,7 +12,7 @@ pub struct Loaded {
 
 /// Reads included files on behalf of a front end.
 pub trait Loader {
-    /// Begins a policy: the source with this name, a path or `<stdin>`. What it includes may be limited by where it is.
+    /// Begins a policy: the source with this name, a path or `<stdin>`. Its place may restrict its included files.
     fn begin(&mut self, _root: &str) {}
 
     /// The file at `path`, included by the source named `from`.
@@ -21,7 +21,7 @@ pub trait Loader {
     /// The reason why it cannot be read, as a fragment that can follow a colon.
     fn load(&mut self, path: &str, from: &str) -> Result<Loaded, String>;
 
-    /// A file that the caller named, not the policy: as the value of an option.
+    /// Loads a file that the caller named as the value of an option, not the policy.
     ///
     /// # Errors
     /// The reason why it cannot be read, as a fragment that can follow a colon.

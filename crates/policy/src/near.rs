@@ -1,9 +1,9 @@
-//! The call that an unknown name probably means.
+//! The probable call for an unknown name.
 
 use tamis_abi::{entry_point, syscall};
 use tamis_diag::suggest;
 
-/// The call whose function in the kernel has this name, else the call with the nearest name.
+/// The call with this name in the kernel, otherwise the call with the nearest name.
 pub(crate) fn nearest_call(typed: &str) -> Option<&'static str> {
     entry_point::call_of(typed).or_else(|| suggest::nearest(typed, syscall::names()))
 }

@@ -1,8 +1,8 @@
-//! Options that a language declares: each is data, beside the parser that uses it.
+//! Declarations of a language's options, as data beside the parser.
 //!
-//! A caller that knows the option's type sets a member of [`ParseOptions`]. A caller that knows only a name and a
-//! text, such as a command line, finds the declaration by [`FrontEnd::option`](crate::front_end::FrontEnd::option)
-//! and sets the same member by [`LanguageOption::set`]. Nothing else converts texts to values.
+//! A caller with typed options sets a member of [`ParseOptions`]. A caller with names and texts, such as a command
+//! line, finds the declaration by [`FrontEnd::option`](crate::front_end::FrontEnd::option) and sets the same member by
+//! [`LanguageOption::set`], the only conversion from texts to values.
 
 use crate::front_end::{self, FrontEnd, ParseOptions};
 use crate::loader::{Loaded, Loader};
@@ -12,38 +12,38 @@ use crate::loader::{Loaded, Loader};
 pub struct LanguageOption {
     /// The name: lower case, words separated by `-`.
     pub name: &'static str,
-    /// What it sets, as a sentence without a full stop.
+    /// The effect, as a sentence without a full stop.
     pub help: &'static str,
-    /// What holds without it.
+    /// The default.
     pub default: &'static str,
-    /// The form of its value, with the function that sets it.
+    /// The form of the value, with the function that sets it.
     pub form: OptionForm,
 }
 
 /// The form of an option's value, with the function that sets it.
 #[derive(Debug)]
 pub enum OptionForm {
-    /// A switch: on if it is named, or `true` or `false`.
+    /// A switch: on if it has no value, or `true` or `false`.
     Flag(fn(&mut ParseOptions, bool)),
     /// One of a few values.
     Choice(&'static [OptionChoice]),
     /// A text.
     Text {
-        /// What stands for the text in a help, such as `NAME`.
+        /// The placeholder in the help, such as `NAME`.
         placeholder: &'static str,
-        /// Sets it; the error says why the text is not a value.
+        /// Sets the value; the error is the reason why the text is invalid.
         set: fn(&mut ParseOptions, &str) -> Result<(), String>,
     },
-    /// Texts, separated by commas or each in an option of its own; an empty text stands for none.
+    /// Texts, separated by commas or in repeated options; an empty text is an empty list.
     List {
-        /// What stands for one text in a help.
+        /// The placeholder of one text in the help.
         placeholder: &'static str,
-        /// Adds one value, or empties the list before the first; the error says why the text is not a value.
+        /// Adds one value, or empties the list before the first; the error is the reason why the text is invalid.
         add: fn(&mut ParseOptions, Option<&str>) -> Result<(), String>,
     },
     /// The path of a file, which the caller's loader reads.
     File {
-        /// What stands for the path in a help.
+        /// The placeholder of the path in the help.
         placeholder: &'static str,
         /// Sets the content.
         set: fn(&mut ParseOptions, Loaded),
@@ -53,27 +53,27 @@ pub enum OptionForm {
 /// One of the values of an option.
 #[derive(Debug)]
 pub struct OptionChoice {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What it means, for a help.
+    /// The meaning, for the help.
     pub help: &'static str,
-    /// Sets it.
+    /// Sets this value.
     pub set: fn(&mut ParseOptions),
 }
 
-/// Why an option can't have a value.
+/// The reason why an option can't have a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionError {
-    /// The option wants a value and got none.
+    /// The value is missing.
     Missing,
-    /// The text is not a value, for this reason.
+    /// The text is invalid, for this reason.
     Value(String),
     /// The file can't be read, for this reason.
     File(String),
 }
 
 impl LanguageOption {
-    /// What stands for the value in a help: `FILE`, `c|python`; empty for a switch.
+    /// The form of the value in the help: `FILE`, `c|python`; empty for a switch.
     ///
     /// ```
     /// use tamis_policy::front_end::ALL;
@@ -95,19 +95,19 @@ impl LanguageOption {
         }
     }
 
-    /// Whether it may be given more than once.
+    /// Whether the option may be repeated.
     pub fn is_repeatable(&self) -> bool {
         matches!(self.form, OptionForm::List { .. })
     }
 
-    /// The languages that have it.
+    /// The languages with the option.
     pub fn languages(&self) -> impl Iterator<Item = &'static FrontEnd> + '_ {
         let has_it = |front_end: &&FrontEnd| front_end.option(self.name).is_some();
         front_end::ALL.into_iter().filter(has_it)
     }
 
-    /// Sets the value from a text, which replaces the one before, of a list all its values; `None` stands for an option
-    /// that was only named.
+    /// Sets the value from a text, which replaces the previous value or all values of a list; `None` means an option
+    /// without a value.
     ///
     /// ```
     /// use tamis_abi::Arch;
@@ -180,7 +180,7 @@ pub fn all() -> Vec<&'static LanguageOption> {
     all
 }
 
-/// The option of this name, whichever language has it.
+/// The option with this name in any language.
 pub fn from_name(name: &str) -> Option<&'static LanguageOption> {
     let mut languages = front_end::ALL.into_iter();
     languages.find_map(|front_end| front_end.option(name))

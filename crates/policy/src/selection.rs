@@ -1,23 +1,22 @@
-//! What decides, beside its text, which entries of a policy count: the machine, the capabilities of the container, the
-//! kernel.
+//! The external conditions that select entries of a policy: the machine, the container's capabilities, the kernel.
 //!
-//! A container engine drops entries before the runtime reads a profile, so one reading of a profile says nothing of the
-//! entries that were dropped. [`settings`] lists readings that together take every entry each way: a call's answer
-//! depends only on the capabilities of the entries that name the call, so all sets of these, call by call, are enough.
+//! A container engine drops entries before the runtime reads a profile, so one reading of a profile doesn't cover the
+//! dropped entries. [`settings`] lists readings that together include and exclude every entry: the action for a call
+//! depends only on the capabilities of the entries that name it, so all sets of these, call by call, are sufficient.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use tamis_abi::{Arch, KernelVersion, syscall};
 
-/// The most capabilities that may decide together about a call.
+/// The most capabilities that may affect one call.
 const MAX_DECIDING: usize = 8;
 /// The calls that stand for several others.
 const MULTIPLEXERS: [&str; 2] = ["socketcall", "ipc"];
 /// The most readings.
 const MAX_SETTINGS: usize = 4096;
 
-/// The machines for which container engines are built; a profile that names no architecture is for each of them.
+/// The supported machines of container engines; a profile without architectures is for each of them.
 pub const ENGINE_ARCHES: [Arch; 9] = [
     Arch::X86_64,
     Arch::X86,
@@ -30,25 +29,25 @@ pub const ENGINE_ARCHES: [Arch; 9] = [
     Arch::Loongarch64,
 ];
 
-/// What a profile's entries depend on.
+/// The external conditions that select a profile's entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// The native architectures for which the profile is read differently.
+    /// The native architectures with different readings of the profile.
     pub natives: BTreeSet<Arch>,
-    /// Per name of a call, the capabilities on which entries with this name depend.
+    /// The capabilities in the conditions of entries, per name of a call.
     pub capabilities: BTreeMap<String, BTreeSet<String>>,
-    /// The first kernels for which entries count, or no longer count.
+    /// The kernels since which entries apply or cease to apply.
     pub kernels: BTreeSet<KernelVersion>,
-    /// The capabilities that stand for a container without options, as `CAP_CHOWN`.
+    /// The capabilities of a container without options, as `CAP_CHOWN`.
     pub default_capabilities: BTreeSet<String>,
 }
 
-/// What one reading of a profile takes from the engine; `None` stands for the default.
+/// The engine's inputs for one reading of a profile; `None` is the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Setting {
     /// The native architecture.
     pub native: Option<Arch>,
-    /// What differs from the default capabilities.
+    /// The difference from the default capabilities.
     pub capabilities: Option<Capabilities>,
     /// The kernel's version.
     pub kernel: Option<KernelVersion>,
@@ -57,19 +56,19 @@ pub struct Setting {
 /// Capabilities that differ from the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Capabilities {
-    /// Those that the container has in addition.
+    /// The additional capabilities.
     pub added: BTreeSet<String>,
-    /// Those that it lacks.
+    /// The missing capabilities.
     pub dropped: BTreeSet<String>,
-    /// All that it has.
+    /// All capabilities.
     pub all: BTreeSet<String>,
 }
 
-/// Too many readings would be needed.
+/// The error for too many readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooMany;
+pub struct TooManyReadings;
 
-/// Which choices of the engine vary; the others are fixed by the caller.
+/// The conditions that vary; the others are fixed by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Varying {
     /// The native architecture.
@@ -89,8 +88,8 @@ impl Varying {
     };
 }
 
-/// The readings of profiles that take each entry of any of them in every way, the default reading first, and those with
-/// few differences from it before others.
+/// The readings of profiles that together include and exclude each entry of any of them: the default reading first,
+/// then in the order of the number of differences from it.
 ///
 /// # Errors
 /// If there would be too many.
@@ -108,7 +107,10 @@ impl Varying {
 ///     .collect();
 /// assert_eq!(settings, ["by default", "with CAP_SYS_NICE"]);
 /// ```
-pub fn settings(selections: &[&Selection], varying: Varying) -> Result<Vec<Setting>, TooMany> {
+pub fn settings(
+    selections: &[&Selection],
+    varying: Varying,
+) -> Result<Vec<Setting>, TooManyReadings> {
     let natives = selections
         .iter()
         .flat_map(|own| own.natives.iter().copied());
@@ -123,7 +125,7 @@ pub fn settings(selections: &[&Selection], varying: Varying) -> Result<Vec<Setti
     };
     let count = (natives.len() + 1) * (capabilities.len() + 1) * (kernels.len() + 1);
     if count > MAX_SETTINGS {
-        return Err(TooMany);
+        return Err(TooManyReadings);
     }
     fn or_default<T: Clone>(own: &BTreeSet<T>) -> impl Iterator<Item = Option<T>> + Clone {
         std::iter::once(None).chain(own.iter().cloned().map(Some))
@@ -144,8 +146,8 @@ pub fn settings(selections: &[&Selection], varying: Varying) -> Result<Vec<Setti
     Ok(settings)
 }
 
-/// All sets of the capabilities that decide together about a call, as differences from the default.
-fn capability_sets(selections: &[&Selection]) -> Result<BTreeSet<Capabilities>, TooMany> {
+/// All sets of the capabilities that affect one call, as differences from the default.
+fn capability_sets(selections: &[&Selection]) -> Result<BTreeSet<Capabilities>, TooManyReadings> {
     let mut deciding: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut default: BTreeSet<String> = BTreeSet::new();
     for selection in selections {
@@ -170,7 +172,7 @@ fn capability_sets(selections: &[&Selection]) -> Result<BTreeSet<Capabilities>, 
     let mut sets = BTreeSet::new();
     for group in groups {
         if group.len() > MAX_DECIDING {
-            return Err(TooMany);
+            return Err(TooManyReadings);
         }
         for held in 0..1_usize << group.len() {
             let mut changed = Capabilities {
@@ -205,7 +207,7 @@ fn is_made_through(call: &str, multiplexer: &str) -> bool {
     through.is_some() && through == syscall::number(Arch::X86, multiplexer)
 }
 
-/// A kernel between each two versions from which entries change; the newest is the default.
+/// A kernel between each two versions at which entries change; the newest is the default.
 fn kernels(selections: &[&Selection]) -> BTreeSet<KernelVersion> {
     let versions = selections
         .iter()
@@ -328,7 +330,7 @@ mod tests {
         let names: Vec<String> = (0..9).map(|number| format!("CAP_{number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let many = selection(&[("bpf", &names)], &[]);
-        assert_eq!(settings(&[&many], ALL), Err(TooMany));
+        assert_eq!(settings(&[&many], ALL), Err(TooManyReadings));
         let fixed = Varying {
             capabilities: false,
             ..ALL

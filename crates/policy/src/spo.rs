@@ -38,7 +38,9 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     uses_kernel: false,
     ignores_byte_order_mark: true,
     recognises,
-    parse: |sources, source, _, common| parse(sources, source, &oci::OciOptions::of(common)).into(),
+    parse: |sources, source, _, common| {
+        parse(sources, source, &oci::OciOptions::from_common(common)).into()
+    },
 };
 
 static DIALECT: Dialect = Dialect {
@@ -62,7 +64,7 @@ const GROUP: &str = "security-profiles-operator.x-k8s.io";
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 const RESOURCE_MEMBERS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
-/// Whether a text looks like a resource of Kubernetes: YAML or JSON with `apiVersion` and `kind`.
+/// Whether a text resembles a Kubernetes resource: YAML or JSON with `apiVersion` and `kind`.
 pub(crate) fn recognises(text: &str) -> bool {
     let has_key = |key: &str| {
         text.match_indices(key).any(|(at, _)| {
@@ -118,7 +120,7 @@ fn yaml_documents<'t>(reader: &mut Reader, text: &'t str) -> Option<Document<'t>
     tamis_diag::yaml::documents(reader, text, code::SPO_YAML)
 }
 
-/// Refuses YAML in a program that was built without its parser.
+/// Rejects YAML in a build without its parser.
 #[cfg(not(feature = "yaml"))]
 fn yaml_documents<'t>(reader: &mut Reader, _: &'t str) -> Option<Document<'t>> {
     let message = "this program was built without a parser for YAML";
@@ -136,7 +138,7 @@ fn is_json(text: &str) -> bool {
 
 /// The resources found in the documents.
 #[derive(Default)]
-struct Found<'d> {
+struct Resources<'d> {
     profiles: Vec<Object<'d>>,
     /// The kinds of other resources, with their places.
     others: Vec<(String, Range)>,
@@ -145,7 +147,7 @@ struct Found<'d> {
 /// The `spec` of the one profile among the documents, or an error.
 fn only_spec<'d>(reader: &mut Reader, documents: &'d Document<'_>) -> Option<Object<'d>> {
     let errors = |reader: &Reader| reader.diagnostics.iter().any(Diagnostic::is_error);
-    let mut found = Found::default();
+    let mut found = Resources::default();
     for document in documents.roots() {
         collect(reader, document, &mut found);
     }
@@ -199,7 +201,7 @@ fn place(object: Object<'_>) -> Range {
 }
 
 /// Collects profiles from one document, or from the items of a list.
-fn collect<'d>(reader: &mut Reader, document: Value<'d>, found: &mut Found<'d>) {
+fn collect<'d>(reader: &mut Reader, document: Value<'d>, found: &mut Resources<'d>) {
     if document.is_null() {
         return;
     }

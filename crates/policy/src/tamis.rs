@@ -47,8 +47,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     parse: parse_for_any,
 };
 
-/// Whether a text that nothing is known of may be a policy in this language, perhaps with a mistake in its first words.
-/// What isn't has nothing in common with it.
+/// Whether a text of an unknown kind may be a policy in this language, possibly with a mistake in its first words.
 pub fn is_conceivable(text: &str) -> bool {
     parser::is_conceivable(text)
 }

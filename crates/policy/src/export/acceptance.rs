@@ -1,10 +1,10 @@
-//! The entries of an OCI profile that libseccomp refuses.
+//! Entries of an OCI profile that libseccomp rejects.
 //!
-//! libseccomp keeps one tree for each number of an architecture and refuses rules that contradict earlier ones in it. A
-//! call that is made through `socketcall` or `ipc`, too, adds each of its rules to the tree of this multiplexer as
+//! libseccomp keeps one tree for each number of an architecture and rejects rules that contradict earlier ones in it. A
+//! call that can also be made through `socketcall` or `ipc` adds each of its rules to the tree of this multiplexer as
 //! well. There the number of the call replaces a condition on argument 0, so rules that exclude each other in the
-//! call's own tree may not do so in the multiplexer's. The trees are built here as the front end builds them, from
-//! all entries in their final order. How to write a refused call otherwise is up to the exporter.
+//! call's own tree may not do so in the multiplexer's. The trees are built here as in the front end, from all entries
+//! in their final order. The exporter chooses another form for a rejected call.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use tamis_scmp::{CallTree, Conditions, Place, Resolver};
 
 use super::oci::Entry;
 
-/// The calls through which others are made.
+/// The multiplexers.
 pub(super) const MULTIPLEXERS: [&str; 2] = ["socketcall", "ipc"];
 
-/// A refused entry.
+/// A rejected entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     /// The call of the entry.
     pub(super) name: &'static str,
-    /// The multiplexer, if the entry is refused in its tree.
+    /// The multiplexer, if the entry is rejected in its tree.
     pub(super) shared: Option<Shared>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Refused {
 pub(super) struct Shared {
     /// The multiplexer.
     pub(super) multiplexer: &'static str,
-    /// The least strict action of a call that is made through it.
+    /// The least strict action of the calls through it.
     pub(super) loosest: Action,
 }
 
@@ -39,23 +39,23 @@ pub(super) struct Shared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Number(u32),
-    /// A call that the architecture doesn't have: libseccomp still refuses contradictions.
+    /// A call that the architecture lacks: libseccomp still rejects contradictions.
     Absent(&'static str),
 }
 
-/// A tree, and what is known of its rules.
+/// A tree with the properties of its rules.
 struct Tree {
     rules: CallTree<()>,
     count: usize,
     /// The name of the last rule.
     last: &'static str,
-    /// The name of the first refused rule.
+    /// The name of the first rejected rule.
     refused: Option<&'static str>,
-    /// The least strict action of the calls that are made through the number.
+    /// The least strict action of the calls with this number.
     loosest: Option<Action>,
 }
 
-/// The first refused entry of each tree. Empty if libseccomp takes the whole profile.
+/// The first rejected entry of each tree; empty if libseccomp accepts the whole profile.
 pub(super) fn refused(arches: &[Arch], entries: &[Entry]) -> Vec<Refused> {
     arches
         .iter()
@@ -115,7 +115,7 @@ impl Tree {
         }
     }
 
-    /// Adds a rule, unless one was refused; `None` for conditions that no rule can have.
+    /// Adds a rule, unless one was rejected; `None` for conditions that no rule can have.
     fn add(&mut self, name: &'static str, conditions: Option<Conditions>, action: Action) {
         if self.refused.is_some() {
             return;
@@ -127,13 +127,13 @@ impl Tree {
         }
     }
 
-    /// Notes an action of a call that is made through the tree's.
+    /// Records an action of a call with the tree's number.
     fn note_action(&mut self, action: Action) {
         let all = self.loosest.into_iter().chain([action]);
         self.loosest = all.max_by_key(|action| Action::precedence(action.ret()));
     }
 
-    /// The name of the refused rule: the last one if only the whole is too complex.
+    /// The name of the rejected rule: the last one if only the whole is too complex.
     fn refused(&self) -> Option<&'static str> {
         let is_too_complex = || self.count > 1 && self.rules.rules().is_err();
         self.refused

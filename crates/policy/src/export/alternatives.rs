@@ -12,7 +12,7 @@ use tamis_rules::{IntervalSet, Operand, OperandSource, Part, Predicate, Test};
 /// The most alternatives of a condition. Each becomes an entry, and more would be unreadable.
 pub(super) const MAX_ALTERNATIVES: usize = 256;
 
-/// The most halves that are looked at to find alternatives that others cover together.
+/// The most halves that are tested for a cover by other alternatives.
 const MAX_SPLITS: u32 = 2_000;
 
 /// The most alternatives while two lists are combined.
@@ -129,7 +129,7 @@ impl Form {
         })
     }
 
-    /// Tests whose disjunction is the membership of a part of an argument in a set.
+    /// Tests with the disjunction "a part of an argument is in a set".
     fn of_set(self, part: Part, set: &IntervalSet<u64>) -> Option<Vec<Values>> {
         let (bits, shift) = match (part, self.is_wide) {
             (Part::Full, true) => (64, 0),
@@ -179,7 +179,7 @@ impl Form {
         list
     }
 
-    /// Tests whose disjunction is the conjunction of two tests.
+    /// Tests with the conjunction of two tests as their disjunction.
     fn both(self, a: Values, b: Values) -> Vec<Values> {
         if let (Some(a), Some(b)) = (self.set(a), self.set(b)) {
             let part = if self.is_wide { Part::Full } else { Part::Low };
@@ -279,7 +279,7 @@ impl Making {
         }
     }
 
-    /// Tests of one argument whose disjunction is the test; `None` for other operands.
+    /// Tests of one argument with the test as their disjunction; `None` for other operands.
     fn test(&self, test: &Test, is_negated: bool) -> Option<(u8, Vec<Values>)> {
         let (operand, set) = match test {
             Test::Between { .. } => return None,
@@ -365,7 +365,7 @@ impl Making {
                 }
             }
         }
-        // Where both lists have the same tests, of several bits that aren't set, most of the product is covered by the rest.
+        // If both lists have the same tests, of several unset bits, most of the product is covered by the rest.
         if list.len() > MAX_ALTERNATIVES {
             list = without_covered(list);
         }
@@ -444,7 +444,7 @@ fn without_covered(mut list: Vec<Alternative>) -> Vec<Alternative> {
     kept.map(|index| list[index].clone()).collect()
 }
 
-/// The same without alternatives that the others cover together, as far as that is found in [`MAX_SPLITS`].
+/// The same without alternatives that the others cover together, as far as [`MAX_SPLITS`] permits.
 fn irredundant(mut list: Vec<Alternative>) -> Vec<Alternative> {
     let mut splits = MAX_SPLITS;
     for index in (0..list.len()).rev() {
@@ -482,7 +482,7 @@ fn is_within(one: &Alternative, others: &[Alternative], splits: &mut u32) -> boo
     })
 }
 
-/// A bit that only the second of two alternatives tests, if a call may meet both.
+/// A bit that only the second of two alternatives tests, if a call may satisfy both.
 fn untested_bit(one: &Alternative, other: &Alternative) -> Option<(u8, u64)> {
     let mut found = None;
     for arg in other.keys() {

@@ -1,4 +1,4 @@
-//! The meaning of a policy by names of calls, for all languages that name calls.
+//! The meaning of a policy by names of calls, for all languages with names.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(super) struct Actions {
 impl<'m> Calls<'m> {
     /// The calls of these architectures with actions of the language; actions that it lacks are added to the
     /// losses.
-    pub(super) fn of(
+    pub(super) fn from_meaning(
         meaning: &'m Meaning,
         arches: &[Arch],
         actions: Actions,
@@ -106,9 +106,9 @@ impl<'m> Calls<'m> {
     }
 }
 
-/// These architectures without idle ones, on which no call is ever executed, unless all are idle. A name applies to
-/// the calls of every architecture, so the rules for the others would have to be as strict. Runtimes kill calls of
-/// omitted architectures.
+/// These architectures without idle ones, which never execute a call, unless all are idle. A name applies to the calls
+/// of every architecture, so the rules for the others would have to be as strict. Runtimes kill calls of omitted
+/// architectures.
 pub(super) fn without_idle(
     meaning: &Meaning,
     arches: Vec<Arch>,
@@ -209,7 +209,7 @@ pub(super) fn strictest(answers: &[Answers<'_>]) -> Action {
         .unwrap_or(Action::KILL_PROCESS)
 }
 
-/// An action without unused data, and with an errno in the range; an errno outside becomes `EPERM`.
+/// An action without unused data, and with an errno in the range; other errnos become `EPERM`.
 pub(super) fn with_errno_in(action: Action, first: u16, last: u16) -> Action {
     match action.kind {
         ActionKind::Errno if (first..=last).contains(&action.data) => action,

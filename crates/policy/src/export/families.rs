@@ -1,9 +1,9 @@
-//! `RestrictAddressFamilies=`: the one condition on an argument that a systemd unit can have for a policy's `socket`.
+//! `RestrictAddressFamilies=`: the only condition on the argument of `socket` that a systemd unit can express.
 //!
-//! systemd lists the families that are allowed; `socket` for all others gets `EAFNOSUPPORT`. A family is listed if the
-//! policy allows it whatever the other arguments are, on all architectures of the unit, so the unit is never looser. Where
-//! systemd does nothing, on architectures that create sockets by `socketcall`, and for policies that kill for other
-//! families, there is no list.
+//! systemd lists the allowed families; `socket` for all others gets `EAFNOSUPPORT`. A family is listed if the policy
+//! allows it with any other arguments, on all architectures of the unit, so the unit is never looser. There is no list
+//! where systemd has no filter for it, on architectures that create sockets by `socketcall`, and for policies that kill
+//! for other families.
 
 use std::collections::BTreeSet;
 
@@ -14,23 +14,23 @@ use tamis_diag::words::list;
 use super::Loss;
 use super::alternatives::Values;
 use super::calls::Answers;
-use super::kept::Kept;
+use super::kept::AllowedValues;
 use crate::systemd;
 
 const CALL: &str = "socket";
-/// The place of the family among its arguments.
+/// The index of the family among the arguments.
 const FAMILY: u8 = 0;
 
-/// The families that are allowed, and what a unit can't say of the policy.
+/// The allowed families, and the losses.
 pub(super) struct Families {
-    /// Their names.
+    /// The names.
     pub(super) names: Vec<String>,
     pub(super) loss: Option<Loss>,
 }
 
 impl Families {
-    /// The families of `socket`; `None` if that is all or nothing, or a unit can't restrict them.
-    pub(super) fn of(answers: &[Answers<'_>], native: Arch) -> Option<Families> {
+    /// The families of `socket`; `None` if all or none are allowed, or a unit can't restrict them.
+    pub(super) fn from_answers(answers: &[Answers<'_>], native: Arch) -> Option<Families> {
         let refused = answers.iter().flat_map(|answers| &answers.outcomes);
         let refused = refused.filter(|(action, _)| *action != Action::ALLOW);
         let refused: BTreeSet<u32> = refused.map(|(action, _)| action.ret()).collect();
@@ -40,9 +40,9 @@ impl Families {
         {
             return None;
         }
-        let kept: Vec<Kept> = answers
+        let kept: Vec<AllowedValues> = answers
             .iter()
-            .map(|answers| Kept::of(answers, FAMILY))
+            .map(|answers| AllowedValues::from_answers(answers, FAMILY))
             .collect();
         let family = family::of(CALL, "family")?;
         let known = consts::names(native).filter(|name| systemd::is_family(name));
@@ -80,8 +80,8 @@ impl Families {
     }
 }
 
-/// Whether a list of known families says all that is allowed.
-fn is_exact(kept: &Kept, known: &BTreeSet<u64>) -> bool {
+/// Whether the policy allows exactly the known families.
+fn is_exact(kept: &AllowedValues, known: &BTreeSet<u64>) -> bool {
     let is_known = |values: &Option<Values>| matches!(values, Some(Values::Bits { mask, value }) if *mask == kept.max && known.contains(value));
     kept.is_all && kept.values.iter().all(is_known)
 }

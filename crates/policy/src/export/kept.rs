@@ -1,29 +1,29 @@
-//! What calls allow by one argument alone, for languages that can restrict it and nothing else.
+//! The part of a call that depends on a single argument, for languages that can restrict only this argument.
 
 use tamis_abi::Action;
 
 use super::alternatives::{Alternative, Form, Values};
 use super::calls::Answers;
 
-/// What an architecture allows of a call whatever the arguments other than this one are.
-pub(super) struct Kept {
+/// The values of an argument with which a call is allowed for all values of the other arguments.
+pub(super) struct AllowedValues {
     /// The values of the argument; `None` for all.
     pub(super) values: Vec<Option<Values>>,
-    /// Whether that is all that it allows.
+    /// Whether no further calls are allowed.
     pub(super) is_all: bool,
     /// The largest value of an argument.
     pub(super) max: u64,
 }
 
-impl Kept {
-    pub(super) fn of(answers: &Answers<'_>, argument: u8) -> Kept {
+impl AllowedValues {
+    pub(super) fn from_answers(answers: &Answers<'_>, argument: u8) -> AllowedValues {
         let form = Form {
             is_wide: answers.arch.has_64_bit_registers(),
             max_number: u64::MAX,
             may_cut: true,
             is_explicit: false,
         };
-        let mut kept = Kept {
+        let mut kept = AllowedValues {
             values: Vec::new(),
             is_all: true,
             max: form.max(),
@@ -46,7 +46,7 @@ impl Kept {
         kept
     }
 
-    /// Whether it allows this value.
+    /// Whether this value is allowed.
     pub(super) fn allows(&self, value: u64) -> bool {
         let mut values = self.values.iter();
         values.any(|values| values.is_none_or(|values| values.contains(value)))

@@ -38,7 +38,7 @@ pub static ALL: [&Exporter; 4] = [
 /// An exporter for a language.
 #[derive(Debug)]
 pub struct Exporter {
-    /// The name for `--to`: that of the front end that parses the text, if it does so without changes.
+    /// The name for `--to`: that of the front end that parses the text unchanged.
     pub name: &'static str,
     /// The plural of its texts at the beginning of a sentence: `OCI profiles`.
     pub plural: &'static str,
@@ -48,7 +48,7 @@ pub struct Exporter {
     pub front_end: &'static FrontEnd,
     /// Whether a text has installation flags and the supervisor's socket.
     pub takes_installation: bool,
-    /// Whether a text is written from the rules of a policy rather than call by call.
+    /// Whether a text is written from the rules of a policy instead of call by call.
     pub writes_rules: bool,
     /// Whether a text applies to the same architectures on every machine.
     pub states_arches: bool,
@@ -104,7 +104,7 @@ pub enum RuleForm {
     Explicit,
     /// One action for all arguments and architectures: the strictest.
     Whole,
-    /// The same, with another action of the same kind if that makes the entry take effect.
+    /// The same, with another action of the same kind if the entry takes effect only with that.
     Forced,
 }
 
@@ -162,7 +162,7 @@ pub struct Export {
 pub struct Machine {
     /// Its architecture.
     pub native: Arch,
-    /// The architectures whose calls it can make and the text decides, including the native one.
+    /// The architectures of its calls that the text decides, including the native one.
     pub arches: Vec<Arch>,
 }
 

@@ -82,14 +82,14 @@ pub(super) struct Condition {
     pub(super) op: &'static str,
 }
 
-/// The most entries of a call in a profile that Kubernetes takes (KEP-6061).
+/// The most entries of a call in a profile for Kubernetes (KEP-6061).
 pub(super) const MAX_ENTRIES: usize = 128;
 
-/// More entries of a call for arguments that are denied with another error than the default's aren't worth their length: such
-/// arguments get the default.
+/// The most entries of a call for arguments with another error than the default's. Beyond it, such arguments get the
+/// default.
 const MAX_DENIED_ENTRIES: usize = 16;
 
-/// The longest of these profiles.
+/// The longest profile for Kubernetes.
 const MAX_PROFILE_BYTES: usize = 1 << 20;
 
 /// A profile's text, if it isn't too long.
@@ -144,7 +144,7 @@ pub(super) fn profile(
         plural,
         nearest_action: flavour.nearest_action,
     };
-    let calls = Calls::of(meaning, &arches, actions, losses);
+    let calls = Calls::from_meaning(meaning, &arches, actions, losses);
     let wanted = calls.default(plural, losses);
     let mut named = calls.named;
     let default = (flavour.default)(wanted);
@@ -196,13 +196,13 @@ pub(super) fn profile(
     }
 }
 
-/// Whether the policy asks a supervisor by default and the profile can't.
+/// Whether the policy notifies a supervisor by default and the profile can't.
 fn is_notify_lost(wanted: Action, default: Action) -> bool {
     wanted.kind == ActionKind::Notify && default.kind != ActionKind::Notify
 }
 
-/// Gives what a supervisor would be asked about the default instead; returns the calls. Runtimes refuse profiles that ask about `write`,
-/// as entries for all calls would.
+/// Replaces notifications by the default; returns the calls. Runtimes reject profiles with a notification for `write`,
+/// which entries for all calls would contain.
 fn without_notify(named: &mut Named<'_>, default: Action) -> Vec<&'static str> {
     let mut calls = Vec::new();
     for (name, answers) in named {
@@ -217,7 +217,7 @@ fn without_notify(named: &mut Named<'_>, default: Action) -> Vec<&'static str> {
     calls
 }
 
-/// The loss if the flavour lacks the default that is wanted, with the calls that get another action for it.
+/// The loss if the flavour lacks the policy's default, with the calls that get another action.
 fn default_loss(
     plural: &str,
     wanted: Action,
@@ -250,10 +250,10 @@ fn crowded(entries: &[Entry], most: usize) -> Vec<&'static str> {
     counts.into_keys().collect()
 }
 
-/// A longer form for a call, so that libseccomp takes an entry that it refused; `None` if there is none.
+/// A longer form for a call with a rejected entry; `None` if there is none.
 ///
-/// In a multiplexer's tree that is one action for the multiplexer if another call would make it less strict than the
-/// policy: such an action is needed anyway, and the refused call keeps its conditions where it has its own number.
+/// In a multiplexer's tree the longer form is one action for the multiplexer if another call would make it less strict
+/// than the policy: such an action is needed anyway, and the rejected call keeps its conditions under its own number.
 fn longer_form(
     named: &Named<'_>,
     forms: &BTreeMap<&'static str, RuleForm>,
@@ -346,19 +346,19 @@ type Named<'m> = BTreeMap<&'static str, Vec<Answers<'m>>>;
 struct Writer<'w> {
     /// Calls with other forms than the shortest.
     forms: &'w BTreeMap<&'static str, RuleForm>,
-    /// Calls whose conditions need more entries than the flavour has.
+    /// Calls with conditions that need more entries than the flavour permits.
     too_many: &'w BTreeSet<&'static str>,
     flavour: Flavour,
     default: Action,
     /// The calls by action and condition.
     entries: BTreeMap<(u32, Vec<Alternative>, bool), Vec<&'static str>>,
     /// The calls by loss and replacement.
-    lost: BTreeMap<(Lost, u32), Vec<&'static str>>,
+    lost: BTreeMap<(LostFeature, u32), Vec<&'static str>>,
 }
 
 /// The features of a call that can't be expressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Lost {
+enum LostFeature {
     /// Its condition.
     Condition,
     /// The entries of its condition.
@@ -382,10 +382,14 @@ impl Writer<'_> {
         if let Some(whole) = wholes[0].filter(|_| is_alike) {
             match form {
                 RuleForm::Forced if is_multiplexer && whole == self.default => {
-                    self.whole(name, forced(whole), Some(Lost::Multiplexed));
+                    self.whole(name, forced(whole), Some(LostFeature::Multiplexed));
                 }
                 RuleForm::Short | RuleForm::Explicit => self.whole(name, whole, None),
-                _ => self.whole(name, whole, is_multiplexer.then_some(Lost::Multiplexed)),
+                _ => self.whole(
+                    name,
+                    whole,
+                    is_multiplexer.then_some(LostFeature::Multiplexed),
+                ),
             }
             return;
         }
@@ -395,20 +399,20 @@ impl Writer<'_> {
         }
         let strictest = strictest(answers);
         let lost = match has_both {
-            true => Lost::Arches,
-            false if self.too_many.contains(name) => Lost::Entries,
-            false => Lost::Condition,
+            true => LostFeature::Arches,
+            false if self.too_many.contains(name) => LostFeature::Entries,
+            false => LostFeature::Condition,
         };
         match form {
             RuleForm::Forced if is_multiplexer && strictest == self.default => {
-                self.whole(name, forced(strictest), Some(Lost::Multiplexed));
+                self.whole(name, forced(strictest), Some(LostFeature::Multiplexed));
             }
             _ => self.whole(name, strictest, Some(lost)),
         }
     }
 
     /// Adds a call with one action.
-    fn whole(&mut self, name: &'static str, action: Action, lost: Option<Lost>) {
+    fn whole(&mut self, name: &'static str, action: Action, lost: Option<LostFeature>) {
         if action != self.default {
             let key = (action.ret(), vec![Alternative::new()], true);
             self.entries.entry(key).or_default().push(name);
@@ -469,7 +473,10 @@ impl Writer<'_> {
             let key = (ret, alternatives.list, form.is_wide);
             self.entries.entry(key).or_default().push(name);
         }
-        let losses = [(is_cut, Lost::SomeConditions), (!has_default, Lost::Error)];
+        let losses = [
+            (is_cut, LostFeature::SomeConditions),
+            (!has_default, LostFeature::Error),
+        ];
         for (_, lost) in losses.into_iter().filter(|(is_lost, _)| *is_lost) {
             let key = (lost, self.default.ret());
             self.lost.entry(key).or_default().push(name);
@@ -479,41 +486,41 @@ impl Writer<'_> {
 
     fn losses(&self) -> Vec<Loss> {
         let plural = self.flavour.plural;
-        let loss = |((lost, ret), calls): (&(Lost, u32), &Vec<&'static str>)| {
+        let loss = |((lost, ret), calls): (&(LostFeature, u32), &Vec<&'static str>)| {
             let (names, action) = (list(calls), Action::from_ret(*ret));
             let (code, message, kept) = match lost {
-                Lost::Condition => (
+                LostFeature::Condition => (
                     code::EXPORT_CONDITION,
                     format!("{plural} cannot express the conditions on {names}"),
                     format!("{action} for all arguments, the strictest of the actions"),
                 ),
-                Lost::Entries => (
+                LostFeature::Entries => (
                     code::EXPORT_CONDITION,
                     format!(
                         "Kubernetes takes {MAX_ENTRIES} entries of a call (KEP-6061), and the conditions on {names} need more"
                     ),
                     format!("{action} for all arguments, the strictest of the actions"),
                 ),
-                Lost::SomeConditions => (
+                LostFeature::SomeConditions => (
                     code::EXPORT_CONDITION,
                     format!("{plural} cannot express all conditions on {names}"),
                     format!("{action} where only the inexpressible conditions hold"),
                 ),
-                Lost::Error => (
+                LostFeature::Error => (
                     code::EXPORT_CONDITION,
                     format!(
                         "{plural} need more than {MAX_DENIED_ENTRIES} entries for what {names} get with arguments that aren't allowed"
                     ),
                     format!("{action} for those arguments, the default"),
                 ),
-                Lost::Arches => (
+                LostFeature::Arches => (
                     code::EXPORT_ARCHES,
                     format!(
                         "{plural} cannot distinguish architectures, as the policy does for {names}"
                     ),
                     format!("{action} on all of them, the strictest of the actions"),
                 ),
-                Lost::Multiplexed => (
+                LostFeature::Multiplexed => (
                     code::EXPORT_MULTIPLEXED,
                     format!(
                         "{plural} cannot distinguish {names} from the calls that it multiplexes"
@@ -558,7 +565,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether an action denies as another one does, perhaps with another error.
+/// Whether an action denies like another one, possibly with a different error.
 fn is_as_strict(action: Action, other: Action) -> bool {
     action == other || (action.kind, other.kind) == (ActionKind::Errno, ActionKind::Errno)
 }
@@ -576,7 +583,7 @@ fn conditions(alternative: &Alternative, is_wide: bool) -> Vec<Condition> {
 }
 
 impl Entry {
-    /// The conditions as libseccomp reads them; `None` if it would not.
+    /// The conditions as libseccomp reads them; `None` if it can't.
     pub(super) fn rule_conditions(&self) -> Option<Conditions> {
         let conditions: Option<Vec<_>> = self.conditions.iter().map(Condition::as_rule).collect();
         Conditions::new(&conditions?).ok()

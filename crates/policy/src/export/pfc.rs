@@ -115,17 +115,17 @@ impl Condition {
     }
 
     /// A predicate, or its negation.
-    fn of(when: &Predicate, is_negated: bool) -> Result<Condition, PfcExportError> {
+    fn from_predicate(when: &Predicate, is_negated: bool) -> Result<Condition, PfcExportError> {
         let all = |parts: &[Predicate]| -> Result<Vec<Condition>, PfcExportError> {
             parts
                 .iter()
-                .map(|part| Condition::of(part, is_negated))
+                .map(|part| Condition::from_predicate(part, is_negated))
                 .collect()
         };
         Ok(match (when, is_negated) {
             (Predicate::True, _) => Condition::truth(!is_negated),
             (Predicate::False, _) => Condition::truth(is_negated),
-            (Predicate::Not(inner), _) => Condition::of(inner, !is_negated)?,
+            (Predicate::Not(inner), _) => Condition::from_predicate(inner, !is_negated)?,
             (Predicate::All(parts), false) | (Predicate::Any(parts), true) => {
                 Condition::All(all(parts)?)
             }
@@ -381,7 +381,7 @@ fn clauses(section: &Section, nr: u32) -> Result<Option<Clauses>, PfcExportError
     let rules = section.rules.iter();
     let mut clauses = Clauses::new();
     for rule in rules.filter(|rule| rule.syscalls.contains(nr)) {
-        clauses.push((Condition::of(&rule.when, false)?, rule.action));
+        clauses.push((Condition::from_predicate(&rule.when, false)?, rule.action));
         if rule.when == Predicate::True {
             return Ok(Some(clauses));
         }

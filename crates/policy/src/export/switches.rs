@@ -1,13 +1,14 @@
-//! `RestrictNamespaces=` and `LockPersonality=`: what a systemd unit can say of the arguments of `clone` and `personality`.
+//! `RestrictNamespaces=` and `LockPersonality=`: the expressible conditions on the arguments of `clone` and
+//! `personality`.
 //!
-//! A policy that allows `clone` unless it makes namespaces is one with `RestrictNamespaces=`, which also restricts `clone3`,
-//! `unshare` and `setns`, and always the namespaces of time. One that allows `personality` for some values, 0 among them, is
-//! one with `LockPersonality=` if only 0 is kept. Both answer with `EPERM`. What that denies besides is a loss; a unit is never
-//! looser. Policies that kill are not expressed so.
+//! A policy that allows `clone` except for new namespaces is expressed by `RestrictNamespaces=`, which also restricts
+//! `clone3`, `unshare` and `setns`, and always time namespaces. A policy that allows `personality` for some values
+//! including 0 is expressed by `LockPersonality=`, which keeps only 0. Both return `EPERM`. Additional denials are
+//! losses; a unit is never looser. Policies that kill are not expressed this way.
 //!
-//! `LockPersonality=` keeps the personality that the unit's programs start with: that of `Personality=`, else the manager's,
-//! which is not 0 in a 32-bit container. So the text also gives the unit the personality 0: by the name of the native
-//! architecture, after the value of the unit is reset. systemd ignores the names of other machines.
+//! `LockPersonality=` keeps the initial personality of the unit's programs: that of `Personality=`, otherwise the
+//! manager's, which is not 0 in a 32-bit container. So the text also sets the personality of the unit to 0: the unit's
+//! value is reset, followed by the name of the native architecture. systemd ignores the names of other machines.
 
 use tamis_abi::signature::{self, Width};
 use tamis_abi::{Action, ActionKind, Arch};
@@ -16,7 +17,7 @@ use tamis_diag::words::list;
 
 use super::alternatives::Values;
 use super::calls::{Answers, Calls};
-use super::kept::Kept;
+use super::kept::AllowedValues;
 use super::{ExportOptions, Loss, RuleForm};
 use crate::systemd::{self, SystemdVersion};
 
@@ -27,13 +28,17 @@ pub(super) struct Switches {
     pub(super) calls: Vec<&'static str>,
     /// The settings, each a line.
     pub(super) lines: Vec<String>,
-    /// What they can't say of the policy.
+    /// The properties of the policy that they can't express.
     pub(super) losses: Vec<Loss>,
 }
 
 impl Switches {
     /// The settings for the calls of a policy on machines of these architectures.
-    pub(super) fn of(calls: &Calls<'_>, natives: &[Arch], options: &ExportOptions<'_>) -> Switches {
+    pub(super) fn from_calls(
+        calls: &Calls<'_>,
+        natives: &[Arch],
+        options: &ExportOptions<'_>,
+    ) -> Switches {
         let mut switches = Switches::default();
         let answers = |name| {
             let answers = calls.named.get(name)?;
@@ -48,7 +53,7 @@ impl Switches {
         switches
     }
 
-    fn restrict_namespaces(&mut self, calls: &Calls<'_>, denied: Denied) {
+    fn restrict_namespaces(&mut self, calls: &Calls<'_>, denied: DeniedFlags) {
         let all = old_namespaces();
         let kept: Vec<&str> = systemd::namespaces()
             .filter(|(_, flag)| flag & all & !denied.flags != 0)
@@ -139,30 +144,30 @@ impl Switches {
 
 const EPERM: u16 = 1;
 
-/// The flags with which `clone` is denied.
+/// The flags that `clone` is denied with.
 #[derive(Clone, Copy)]
-struct Denied {
+struct DeniedFlags {
     flags: u64,
-    /// Whether the policy says exactly what the setting does.
+    /// Whether the setting is equivalent to the policy.
     is_exact: bool,
 }
 
-/// The flags of all kinds but that of time. A list of kinds without `time` denies time namespaces on every release of
+/// The flags of all namespaces except time. A list of kinds without `time` denies time namespaces on every release of
 /// systemd; `~time` doesn't.
 fn old_namespaces() -> u64 {
     systemd::all_namespaces(SystemdVersion::OLDEST)
 }
 
-/// The flags of namespaces without which the policy allows `clone`; `None` if that depends on anything else.
-fn denied_flags(answers: &[Answers<'_>]) -> Option<Denied> {
+/// The namespace flags that `clone` is denied with; `None` if the denial depends on anything else.
+fn denied_flags(answers: &[Answers<'_>]) -> Option<DeniedFlags> {
     let all = systemd::namespaces().fold(0, |all, (_, flag)| all | flag);
-    let mut denied = Denied {
+    let mut denied = DeniedFlags {
         flags: 0,
         is_exact: refuses_with_errno(answers)?,
     };
     for answers in answers {
         let place = signature::index(answers.arch, "clone", "clone_flags")?;
-        let kept = Kept::of(answers, place.index() as u8);
+        let kept = AllowedValues::from_answers(answers, place.index() as u8);
         let masks = kept.values.iter().filter_map(|values| match values {
             Some(Values::Bits { mask, value: 0 }) => Some(*mask),
             _ => None,
@@ -178,25 +183,25 @@ fn denied_flags(answers: &[Answers<'_>]) -> Option<Denied> {
     has_namespaces.then_some(denied)
 }
 
-/// For which arguments a policy allows `personality`.
+/// The allowed arguments of `personality`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Personalities {
-    /// 0, as the setting does.
+    /// 0, like the setting.
     Zero,
-    /// All whose lower half is 0: the same for the kernel.
+    /// All values with a lower half of 0: equal for the kernel.
     LowerZero,
     /// 0 and others.
     Others,
 }
 
-/// The personalities that a policy allows; `None` if 0 isn't among them.
+/// The allowed personalities; `None` if 0 isn't among them.
 fn allowed_personalities(answers: &[Answers<'_>]) -> Option<Personalities> {
     let mut allowed = match refuses_with_errno(answers)? {
         true => Personalities::Zero,
         false => Personalities::Others,
     };
     for answers in answers {
-        let kept = Kept::of(answers, 0);
+        let kept = AllowedValues::from_answers(answers, 0);
         if !kept.allows(0) {
             return None;
         }
@@ -213,7 +218,7 @@ fn allowed_personalities(answers: &[Answers<'_>]) -> Option<Personalities> {
     Some(allowed)
 }
 
-/// Whether all denials are `EPERM`; `None` if there are none, or others than errors.
+/// Whether all denials are `EPERM`; `None` if there are no denials, or denials other than errors.
 fn refuses_with_errno(answers: &[Answers<'_>]) -> Option<bool> {
     let all = answers.iter().flat_map(|answers| &answers.outcomes);
     let mut refused = all.filter(|(action, _)| *action != Action::ALLOW);

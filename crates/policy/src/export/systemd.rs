@@ -1,12 +1,13 @@
 //! Drop-ins for systemd units: `SystemCallFilter=` and related directives.
 //!
-//! If numbers without a name are denied, the list is an allow list, else a deny list; logged calls are in
-//! `SystemCallLog=`. Of conditions on arguments only those on the family of `socket`, on the namespaces of `clone` and on
-//! `personality` can be expressed. Names of calls made through `socketcall` or `ipc`
-//! apply to these multiplexers, too, so those two are listed with their own action if it matters. An allow list
-//! contains systemd's set `@default`, from which calls are removed. Newer releases of systemd answer calls that they don't
-//! know with `ENOSYS` whatever the list says, and allow `write`; a text is for the release that the caller names. An architecture on which systemd can't restrict
-//! families is left out of `SystemCallArchitectures=` if the policy's `socket` would be lost on all others for it.
+//! If numbers without a name are denied, the list is an allow list, otherwise a deny list; logged calls are in
+//! `SystemCallLog=`. Only three conditions on arguments can be expressed: on the family of `socket`, on the namespaces
+//! of `clone` and on `personality`. Names of calls through `socketcall` or `ipc` also apply to these multiplexers, so
+//! those two are listed with their own action if it matters. An allow list contains systemd's set `@default`, and
+//! unwanted calls are removed from it. Newer releases of systemd return `ENOSYS` for calls unknown to them regardless
+//! of the list, and allow `write`; a text is for the release that the caller names. Architectures without restrictions
+//! of families in systemd are omitted from `SystemCallArchitectures=` if the restriction of `socket` would otherwise be
+//! lost on all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -45,13 +46,13 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
         .flat_map(|m| m.arches.iter().copied())
         .collect();
     let arches: Vec<Arch> = arches.into_iter().collect();
-    let calls = Calls::of(meaning, &arches, ACTIONS, &mut losses);
+    let calls = Calls::from_meaning(meaning, &arches, ACTIONS, &mut losses);
     let default = calls.default(EXPORTER.plural, &mut losses);
     let mut plain: BTreeMap<&'static str, UnitEntry> = BTreeMap::new();
     let mut lost: BTreeMap<(bool, u32), Vec<&'static str>> = BTreeMap::new();
     let mut families = None;
     let natives: Vec<Arch> = machines.iter().map(|machine| machine.native).collect();
-    let switches = Switches::of(&calls, &natives, options);
+    let switches = Switches::from_calls(&calls, &natives, options);
     losses.extend(switches.losses);
     for (name, answers) in calls.named {
         if switches.calls.contains(&name) {
@@ -59,7 +60,7 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
             continue;
         }
         if name == "socket" && options.form_for(name) < RuleForm::Whole {
-            families = Families::of(&answers, machines[0].native);
+            families = Families::from_answers(&answers, machines[0].native);
         }
         if let Some(families) = families.as_ref().filter(|_| name == "socket") {
             losses.extend(families.loss.clone());
@@ -110,7 +111,7 @@ const ACTIONS: Actions = Actions {
     nearest_action,
 };
 
-/// The machines without the architectures on which systemd can't restrict families, if `socket` keeps its families so.
+/// Removes the architectures without restrictions of families in systemd, if `socket` thereby keeps its restriction.
 fn with_families(
     meaning: &Meaning,
     machines: Vec<Machine>,
@@ -130,10 +131,10 @@ fn with_families(
     if left_out.is_empty() || !keeps_natives || options.form_for("socket") >= RuleForm::Whole {
         return machines;
     }
-    let calls = Calls::of(meaning, &kept, ACTIONS, &mut Vec::new());
+    let calls = Calls::from_meaning(meaning, &kept, ACTIONS, &mut Vec::new());
     let answers = calls.named.get("socket");
     if answers
-        .and_then(|answers| Families::of(answers, machines[0].native))
+        .and_then(|answers| Families::from_answers(answers, machines[0].native))
         .is_none()
     {
         return machines;
@@ -195,7 +196,7 @@ fn loss(is_whole: bool, ret: u32, calls: Vec<&'static str>) -> Loss {
     }
 }
 
-/// The machines for the policy: those whose kernels run its architectures.
+/// The machines for the policy: those with kernels that run its architectures.
 fn machines(meaning: &Meaning, losses: &mut Vec<Loss>) -> Result<Vec<Machine>, Box<Diagnostic>> {
     let all = meaning.listings.iter().map(|listing| listing.arch);
     let (known, unknown): (Vec<Arch>, Vec<Arch>) =
@@ -263,7 +264,7 @@ struct UnitEntry {
 }
 
 impl UnitEntry {
-    /// What another setting restricts.
+    /// A call that another setting restricts.
     const ALLOWED: UnitEntry = UnitEntry {
         answer: Action::ALLOW,
         is_explicit: false,
@@ -299,14 +300,14 @@ impl Unit {
         !self.default.kind.executes()
     }
 
-    /// The action of calls that systemd doesn't know, if it has one of its own for those that a list lacks.
+    /// The action of calls unknown to systemd, if it differs from that of unlisted calls.
     fn of_unknown_calls(&self) -> Option<Action> {
         let has_one = self.is_allow_list() && self.version.answers_unknown_calls_with_enosys();
         let number = consts::value(self.natives[0], "ENOSYS").filter(|_| has_one)?;
         u16::try_from(number).ok().map(Action::errno)
     }
 
-    /// Refuses a policy that denies `write` where systemd allows it.
+    /// Rejects a policy that denies `write` if systemd always allows it.
     fn check_write(&self) -> Result<(), Box<Diagnostic>> {
         let version = self.version;
         let entry = self.calls.get("write");
@@ -321,7 +322,7 @@ impl Unit {
         Err(Box::new(diagnostic.help(help)))
     }
 
-    /// The loss of the policy's action for calls that systemd doesn't know.
+    /// The loss of the policy's action for calls unknown to systemd.
     fn unknown_calls(&self) -> Option<Loss> {
         let own = self.of_unknown_calls()?;
         (own != self.default).then(|| Loss {
@@ -336,8 +337,8 @@ impl Unit {
         })
     }
 
-    /// The action of denied calls without one of their own. Of two that are needed libseccomp refuses that of calls which
-    /// systemd doesn't know, unless it is this one.
+    /// The action of denied calls without an explicit one. If there are two, libseccomp rejects that of calls unknown
+    /// to systemd unless it is this one.
     fn usual(&self) -> Action {
         if !self.is_allow_list() {
             return self.most_common_denial();
@@ -358,7 +359,7 @@ impl Unit {
         let (mut listed, mut denied) = (Vec::new(), Vec::new());
         let at_once = systemd::default_calls(self.version);
         let answered = systemd::answered_calls(&self.natives, self.version);
-        // A call that gets `ENOSYS` instead has an entry of its own, where that would be looser.
+        // A call that gets `ENOSYS` instead needs an explicit entry if that is looser.
         let is_unanswered = |name: &str| {
             let mut answered = answered.iter();
             usual == Action::KILL_PROCESS && answered.any(|calls| !calls.contains(name))

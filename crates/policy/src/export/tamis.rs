@@ -38,7 +38,7 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
         plural: EXPORTER.plural,
         nearest_action,
     };
-    Calls::of(meaning, &arches, actions, &mut losses);
+    Calls::from_meaning(meaning, &arches, actions, &mut losses);
     let ruleset = with_actions(ruleset);
     let style = match options.forms.is_empty() {
         true => Style::Named,

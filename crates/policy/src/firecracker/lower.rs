@@ -112,7 +112,7 @@ fn lost(filter: &Filter, rule: &Rule) -> Diagnostic {
         .help("delete it, or delete the others to match every such call")
 }
 
-/// Warns of a condition whose constants have an upper half that is not compared.
+/// A warning about a condition with constants whose upper half is not compared.
 fn cut(condition: &Condition) -> Vec<Diagnostic> {
     if condition.width == Width::Qword {
         return Vec::new();

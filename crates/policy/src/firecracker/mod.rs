@@ -69,7 +69,7 @@ static DIALECT: Dialect = Dialect {
 /// The options of the language.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The thread whose filter is selected; required if there are several.
+    /// The thread of the selected filter; required if there are several.
     pub thread: Option<String>,
 }
 
@@ -79,7 +79,7 @@ pub struct FirecrackerOptions {
     /// The architectures of the filter. The library compiles for one, of `x86_64`, `aarch64` and `riscv64`; with
     /// several, each has the rules.
     pub arches: Vec<Arch>,
-    /// The thread whose filter is selected; required if there are several.
+    /// The thread of the selected filter; required if there are several.
     pub thread: Option<String>,
     /// Treat warnings as errors.
     pub strict: bool,
@@ -96,7 +96,7 @@ impl FirecrackerOptions {
     }
 }
 
-/// Whether a text looks like such a file: an object with the actions of a filter in it.
+/// Whether a text resembles such a file: an object with the actions of a filter.
 pub(crate) fn recognises(text: &str) -> bool {
     let is_object = text.trim_start().starts_with('{');
     let has = |key: &str| text.contains(key);

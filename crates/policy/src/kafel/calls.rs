@@ -1,8 +1,7 @@
-//! The calls and arguments that kafel knows: `data/kafel-calls.txt` for its architectures, the kernel's tables for
-//! others.
+//! The calls and arguments in kafel: `data/kafel-calls.txt` for its architectures, the kernel's tables for others.
 //!
-//! Kafel names calls after the kernel's functions, which differ from the names of user space, most on 32-bit
-//! architectures: `chown` is what user space calls `chown32`.
+//! Kafel names calls after the kernel's functions, which differ from the names of user space, mostly on 32-bit
+//! architectures: kafel's `chown` is `chown32` in user space.
 
 use std::sync::LazyLock;
 
@@ -96,7 +95,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     ROWS.iter().map(|row| row.name)
 }
 
-/// The name by which kafel knows what user space calls so on x86_64.
+/// Kafel's name of a call with this user-space name on x86_64.
 pub(super) fn name_of(user: &str) -> Option<&'static str> {
     let found = KERNEL_NAMES.iter().find(|(_, name)| *name == user);
     found.map(|(kernel, _)| *kernel)
@@ -121,7 +120,7 @@ fn argument(arch: Arch, word: &'static str) -> (&'static str, Width, bool) {
     }
 }
 
-/// A call of the kernel's table by the name that kafel would give it.
+/// A call of the kernel's table by kafel's name.
 fn of_kernel(arch: Arch, name: &str) -> Option<Call> {
     let of_user = KERNEL_NAMES.iter().any(|(_, user)| *user == name);
     let named = KERNEL_NAMES.iter().find(|(kernel, _)| *kernel == name);

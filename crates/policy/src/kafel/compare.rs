@@ -1,8 +1,8 @@
 //! Comparisons of values built from arguments and numbers by `&` and `|`.
 //!
-//! Rules compare one argument, optionally masked, with a number, or two arguments with each other. A comparison of
-//! this form becomes such a test; any other is split into tests of single bits, which can express every comparison:
-//! `(a & b) <= 5` holds if it holds in the highest bit in which the sides differ.
+//! Rules compare one argument, optionally masked, with a number, or two arguments with each other. A comparison of this
+//! form becomes such a test; any other is split into tests of single bits, which can express every comparison: `(a & b)
+//! <= 5` holds if it holds for the highest bit that differs.
 
 use tamis_abi::ArgIndex;
 use tamis_rules::{CmpOp, Operand, Predicate, Test};

@@ -1,8 +1,8 @@
-//! Values folded as kafel folds them before it decides the width of a comparison.
+//! Folding of values as in kafel, before it determines the width of a comparison.
 //!
-//! The width follows from what folding leaves: `fd == (0x100000003 & 0xffffffff)` compares 32 bits with 3, and
-//! `fd & -1` is `fd`. Kafel folds two operands at a time, from the left: two numbers, and a number that decides the
-//! result or leaves it unchanged. `fd & 0x1ffffffff & 0xff` keeps both numbers, so it has 64 bits.
+//! The width follows from the folded values: `fd == (0x100000003 & 0xffffffff)` compares 32 bits with 3, and `fd & -1`
+//! is `fd`. Kafel folds two operands at a time, from the left: two numbers, and a number that determines the result or
+//! leaves it unchanged. `fd & 0x1ffffffff & 0xff` keeps both numbers, so it has 64 bits.
 
 use super::compare::Value;
 

@@ -1,4 +1,4 @@
-//! The sizes of conditions that kafel refuses: too many operators below each other, too many values at a time.
+//! The sizes of conditions that kafel rejects: too many nested operators, too many values at a time.
 //!
 //! Kafel builds a tree of operators with two operands, the first two of a chain lowest. Filters keep values in 16 words
 //! of memory while they compute others.
@@ -6,12 +6,12 @@
 use super::ast::{Bits, Condition};
 use super::compare::Value;
 
-/// The most operators of a condition below each other.
+/// The most nested operators of a condition.
 pub(super) const MAX_LEVELS: usize = 200;
-/// The most values to keep. Kafel needs none of the words for some values for which this counts one.
+/// The most values to keep. The count is an upper bound of kafel's.
 pub(super) const MAX_KEPT: usize = 16;
 
-/// How many operators of a condition are below each other, the comparison included.
+/// The nesting of the operators of a condition, the comparison included.
 pub(super) fn of_condition(condition: &Condition) -> usize {
     match condition {
         Condition::Any(parts) | Condition::All(parts) => of_chain(parts.iter().map(of_condition)),
@@ -29,14 +29,14 @@ fn of_bits(bits: &Bits) -> usize {
     }
 }
 
-/// The levels of a chain of operators, given those of its operands.
+/// The nesting of a chain of operators, given that of its operands.
 fn of_chain(parts: impl Iterator<Item = usize>) -> usize {
     parts
         .reduce(|before, part| 1 + before.max(part))
         .unwrap_or_default()
 }
 
-/// At most how many values must be kept for a comparison.
+/// An upper bound of the values that must be kept for a comparison.
 pub(super) fn kept(left: &Value, right: &Value) -> usize {
     with(left, kept_for(left), right)
 }
@@ -49,7 +49,7 @@ fn kept_for(value: &Value) -> usize {
             let Some(first) = parts.next() else { return 0 };
             let start = (first, kept_for(first));
             let joined = parts.fold(start, |(before, kept), part| {
-                // The chain so far is no number unless it is only one.
+                // Only a chain of one part can be a number.
                 let kept = with(before, kept, part);
                 (if is_number(before) { part } else { value }, kept)
             });
@@ -58,7 +58,7 @@ fn kept_for(value: &Value) -> usize {
     }
 }
 
-/// What must be kept for two operands, given what the first needs: numbers are in the instructions.
+/// The number of values to keep for two operands, given that of the first; numbers are in the instructions.
 fn with(left: &Value, kept: usize, right: &Value) -> usize {
     match (is_number(left), is_number(right)) {
         (_, true) => kept,

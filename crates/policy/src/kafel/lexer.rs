@@ -77,7 +77,7 @@ pub(super) fn beginning(text: &str) -> Beginning<'_> {
             has_include |= file.is_some_and(|file| file.starts_with('"'));
             rest.find('\n')
         } else if let Some(behind) = rest.strip_prefix("/*") {
-            Comment::of(behind).inside.map(|length| length + 2)
+            Comment::scan(behind).inside.map(|length| length + 2)
         } else {
             let statement = rest;
             return Beginning {
@@ -89,17 +89,16 @@ pub(super) fn beginning(text: &str) -> Beginning<'_> {
     }
 }
 
-/// What follows `/*`: a star and the character behind it belong together, unless that is the slash that ends the
-/// comment.
+/// The text after `/*`. A star and the following character form a unit, unless that is the slash that ends the comment.
 struct Comment {
     /// The length up to and including the end.
     inside: Option<usize>,
-    /// Where two stars are before a slash that doesn't end it.
+    /// The positions of two stars before a slash that doesn't end it.
     stars: Vec<usize>,
 }
 
 impl Comment {
-    fn of(text: &str) -> Comment {
+    fn scan(text: &str) -> Comment {
         let bytes = text.as_bytes();
         let mut stars = Vec::new();
         let mut at = 0;
@@ -195,7 +194,7 @@ impl Lexer<'_> {
         let start = cursor.at();
         cursor.take(2);
         let opened = cursor.span_from(start);
-        let comment = Comment::of(cursor.rest());
+        let comment = Comment::scan(cursor.rest());
         for pair in comment.stars {
             let start = cursor.at() + pair;
             self.open_comment(Span::new(opened.source, start, start + 2));
@@ -210,7 +209,7 @@ impl Lexer<'_> {
         self.sink.report(diagnostic);
     }
 
-    /// Warns of `**/`, of which the last two characters are not `*/` to kafel.
+    /// Warns about `**/`, whose last two characters don't end a comment in kafel.
     fn open_comment(&mut self, stars: Span) {
         let message = "a comment that kafel does not end here";
         let diagnostic = Diagnostic::warning(code::KAFEL_COMMENT, message)
@@ -311,7 +310,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Reports the mistakes in the tokens of a text, as if all that it includes were empty.
+/// Reports the mistakes in the tokens of a text, with all included files assumed empty.
 fn lex_alone(source: SourceId, text: &str, sink: &mut Sink) {
     let empty = |path: &str, _from: &str| {
         Ok(Loaded {
@@ -350,7 +349,7 @@ fn token(cursor: &mut Cursor<'_>, first: char) -> Option<TokenKind> {
     symbol.map(TokenKind::Symbol)
 }
 
-/// The length of the number with which a text begins: what follows the longest one is a token of its own.
+/// The length of the longest number at the start of a text; the following character begins another token.
 fn number_length(text: &str) -> Option<usize> {
     let count = |text: &str, belongs: fn(&u8) -> bool| text.bytes().take_while(belongs).count();
     let prefixed = |prefix: &str, belongs| {
@@ -380,7 +379,7 @@ fn is_blank(c: char) -> bool {
 mod tests {
     use super::*;
 
-    /// The messages about a text whose included files are all empty.
+    /// The messages about a text with empty included files.
     fn messages(text: &str) -> Vec<String> {
         let mut sources = Sources::new();
         let root = sources.add("a.kafel", text);

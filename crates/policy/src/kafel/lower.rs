@@ -18,7 +18,7 @@ use crate::sink::Sink;
 /// The most single-bit tests in the conditions of a policy.
 const MAX_BIT_TESTS: usize = 1 << 18;
 
-/// The count of single-bit tests from which a warning is given: two combined arguments of 32 bits need 64 and more.
+/// The number of single-bit tests that causes a warning: two combined arguments of 32 bits need 64 and more.
 const MANY_BIT_TESTS: usize = 64;
 
 /// Lowers a policy, architecture by architecture.
@@ -155,7 +155,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A rule's call, and what its condition needs to know about it.
+    /// Resolves the call of a rule with the names for its condition.
     fn callee<'r>(&mut self, rule: &'r ast::Rule, arch: Arch) -> Option<Callee<'r>> {
         let (nr, known) = match &rule.call {
             Call::Number(nr) => (*nr, None),
@@ -278,7 +278,7 @@ impl Lowering<'_> {
         Some(compared.predicate)
     }
 
-    /// Resolves the arguments of a value and folds it. Also notes each argument.
+    /// Resolves the arguments of a value and folds it. Also records each argument.
     fn value(&mut self, bits: &ast::Bits, callee: &Callee, seen: &mut Arguments) -> Option<Value> {
         let (parts, join) = match bits {
             ast::Bits::Number(number) => return Some(Value::Number(*number)),

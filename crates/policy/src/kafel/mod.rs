@@ -7,10 +7,10 @@
 //! DEFAULT ERRNO(1)
 //! ```
 //!
-//! The meaning is that of the programs that kafel compiles. In particular, an argument has the width of its C type
-//! and is compared on 32 bits unless another part of the comparison has 64. The stages, one file each: `lexer`
-//! merges files, `parser` builds the `ast`, `lower` builds the ruleset, with `fold` for what decides the width of a
-//! comparison and `compare` for comparisons that rules cannot express directly.
+//! The meaning is that of the programs that kafel compiles. In particular, an argument has the width of its C type and
+//! is compared on 32 bits unless another part of the comparison has 64. The stages, one file each: `lexer` merges
+//! files, `parser` builds the `ast`, `lower` builds the ruleset, with `fold` for the width of a comparison and
+//! `compare` for comparisons that rules cannot express directly.
 
 mod ast;
 mod calls;
@@ -70,8 +70,8 @@ impl KafelOptions {
     }
 }
 
-/// Whether a text looks like a policy: the first word after comments, includes and constants begins a statement, or
-/// includes are all there is.
+/// Whether a text resembles a policy: the first word after comments, includes and constants begins a statement, or
+/// there are only includes.
 fn recognises(text: &str) -> bool {
     let Beginning {
         has_include,

@@ -122,7 +122,7 @@ impl<'a> Parser<'a> {
         let name = self.name("the name of the constant")?;
         let key = self.sources.snippet(name.span);
         let (value, _) = self.number().inspect_err(|_| {
-            // So that its uses are not errors, too.
+            // Avoids further errors at its uses.
             self.constants.entry(key).or_insert((0, name.span));
         })?;
         match self.constants.get(key) {

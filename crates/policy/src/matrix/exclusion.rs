@@ -1,7 +1,7 @@
-//! Which combinations have no filter.
+//! Combinations without a filter.
 //!
-//! An `[[exclude]]` lists options and values; a combination that has all of them is left out. One that excludes
-//! nothing, or a value that is left without any combination, is a mistake in the making.
+//! An `[[exclude]]` lists options and values; combinations with all of them are excluded. An exclusion without effect,
+//! or a value without any remaining combination, is a probable mistake.
 
 use tamis_diag::{Diagnostic, code, suggest};
 
@@ -123,7 +123,7 @@ fn unknown<'n>(
     }
 }
 
-/// Tells about exclusions in vain and about values that no combination has.
+/// Reports exclusions without effect and values without any combination.
 pub(super) fn check(matrix: &Matrix, toml: &mut Toml<'_>) {
     let mut is_used: Vec<Vec<bool>> = matrix
         .options

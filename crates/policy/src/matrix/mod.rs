@@ -1,8 +1,8 @@
-//! Matrices: one policy and its options, for all combinations of which filters are made.
+//! Matrices: one policy with options, compiled for all combinations of their values.
 //!
-//! A program that may run with or without a network, as root or not, needs a filter for each case, and making
-//! one when it starts takes time that it doesn't have. A matrix is a TOML file that names a policy and, for each
-//! option, its values, each with what it adds to the policy:
+//! A program that may run with or without a network, as root or not, needs a filter for each case, and compiling one at
+//! its start would take too long. A matrix is a TOML file that names a policy and, for each option, its values, each
+//! with its additions to the policy:
 //!
 //! ```toml
 //! policy = "server.tamis"
@@ -16,9 +16,9 @@
 //! true = { rules = "allow ptrace" }
 //! ```
 //!
-//! [`read`](read()) makes a [`Matrix`] of the text; `settings` says what options may set, `text` writes the policy of
-//! one combination in the tamis language, where it is an ordinary policy. What options mean is all in that text
-//! and in what a front end is told: no language knows of them.
+//! [`read`](read()) parses a [`Matrix`]; `settings` defines the settings of options, `text` writes the policy of one
+//! combination in the tamis language, where it is an ordinary policy. The meaning of options consists of that text and
+//! of the options for a front end: no language has special support.
 
 mod exclusion;
 mod reader;
@@ -38,12 +38,12 @@ use crate::sink::Sink;
 /// The most combinations of one matrix, excluded ones among them.
 pub const MAX_COMBINATIONS: usize = 4096;
 
-/// Something that a matrix says, with its place; it is equal to the same in another place.
+/// A value of a matrix with its place; the place doesn't affect equality.
 #[derive(Clone, Debug)]
 pub struct Placed<T> {
-    /// What it says.
+    /// The value.
     pub value: T,
-    /// Where.
+    /// The place.
     pub span: Span,
 }
 
@@ -55,25 +55,25 @@ pub type Name = Placed<String>;
 pub struct Matrix {
     /// The text that it was read from.
     pub source: SourceId,
-    /// What generated code calls the family.
+    /// The name of the family in generated code.
     pub name: Option<Name>,
-    /// The architectures of the filters; none if the policy is to say.
+    /// The architectures of the filters; empty to use those of the policy.
     pub arches: Vec<Arch>,
-    /// What is to be small.
+    /// The objective of the optimisation.
     pub objective: Option<Goal>,
-    /// How much work goes into each filter.
+    /// The compilation effort.
     pub effort: Option<Effort>,
-    /// Where files are looked for that a policy includes.
+    /// Folders of included files.
     pub include_dirs: Vec<Name>,
-    /// What holds for all combinations.
+    /// The settings of all combinations.
     pub base: Settings,
     /// The options, in the order of the text; at least one.
     pub options: Vec<OptionAxis>,
-    /// Combinations that there are no filters for.
+    /// Combinations without filters.
     pub exclusions: Vec<Exclusion>,
 }
 
-/// What a filter is to be made for before anything else, as `--objective` calls it.
+/// The objective of a filter, as in `--objective`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// `steps`
@@ -84,7 +84,7 @@ pub enum Goal {
     Length,
 }
 
-/// How much work a filter is worth, as `--effort` calls it.
+/// The compilation effort, as in `--effort`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// `full`
@@ -96,27 +96,27 @@ pub enum Effort {
 /// An option with its values.
 #[derive(Clone, Debug)]
 pub struct OptionAxis {
-    /// Its name.
+    /// The name.
     pub name: Name,
-    /// Its values, in the order of the text; at least one.
+    /// The values, in the order of the text; at least one.
     pub values: Vec<OptionValue>,
 }
 
 /// A value of an option.
 #[derive(Clone, Debug)]
 pub struct OptionValue {
-    /// Its name.
+    /// The name.
     pub name: Name,
-    /// What it sets.
+    /// The settings.
     pub settings: Settings,
 }
 
 /// A group of combinations without filters: those that have one of the listed values of each listed option.
 #[derive(Clone, Debug)]
 pub struct Exclusion {
-    /// Where it stands.
+    /// The place.
     pub span: Span,
-    /// For each option its values, by index; an empty list stands for all.
+    /// The values for each option, by index; an empty list means all.
     pub values: Vec<Vec<usize>>,
 }
 
@@ -164,7 +164,7 @@ impl Matrix {
         })
     }
 
-    /// How many combinations there are, excluded ones among them; at most [`MAX_COMBINATIONS`].
+    /// The number of combinations, including excluded ones; at most [`MAX_COMBINATIONS`].
     pub fn combinations_count(&self) -> usize {
         self.options
             .iter()
@@ -179,7 +179,7 @@ impl Matrix {
             .any(|exclusion| exclusion.matches(values))
     }
 
-    /// What to call a combination: `network=host debug=true`.
+    /// The name of a combination: `network=host debug=true`.
     pub fn title(&self, values: &[usize]) -> String {
         let named = self.options.iter().zip(values);
         let parts: Vec<String> = named
@@ -190,14 +190,14 @@ impl Matrix {
 }
 
 impl Exclusion {
-    /// Whether it is about a combination.
+    /// Whether it excludes a combination.
     pub fn matches(&self, values: &[usize]) -> bool {
         let mut listed = self.values.iter().zip(values);
         listed.all(|(excluded, value)| excluded.is_empty() || excluded.contains(value))
     }
 }
 
-/// Whether a text looks like a matrix. Mistakes in it don't matter.
+/// Whether a text resembles a matrix, mistakes included.
 pub fn recognises(text: &str) -> bool {
     let is_header = |line: &str| {
         let rest = line.strip_prefix("[option").map(str::trim_start);
@@ -206,7 +206,7 @@ pub fn recognises(text: &str) -> bool {
     text.lines().map(str::trim).any(is_header)
 }
 
-/// Reads a matrix. There is none exactly if one of the diagnostics is an error.
+/// Reads a matrix; `None` exactly if one of the diagnostics is an error.
 ///
 /// ```
 /// use tamis_policy::matrix;

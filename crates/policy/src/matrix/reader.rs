@@ -1,4 +1,4 @@
-//! From the tables of a matrix to the matrix, with everything that is wrong with it.
+//! From the tables of a matrix to the matrix, with all mistakes.
 
 use std::collections::BTreeMap;
 
@@ -223,7 +223,7 @@ fn option_values(option: &Name, value: &Value<'_>, toml: &mut Toml<'_>) -> Vec<O
     values
 }
 
-/// Whether a name can be had by an option or value beside these; reports it if not.
+/// Whether an option or value can have a name beside these; reports a duplicate.
 fn is_new_name<'n>(
     name: &Name,
     mut others: impl Iterator<Item = &'n Name>,
@@ -260,7 +260,7 @@ fn is_new_name<'n>(
     false
 }
 
-/// Whether the combinations are few enough; reports it if not.
+/// Whether the number of combinations is within the limit; reports an excess.
 fn has_room(matrix: &Matrix, toml: &mut Toml<'_>) -> bool {
     let counts = matrix.options.iter().map(|option| option.values.len());
     let count = counts.fold(1_usize, usize::saturating_mul);
@@ -284,7 +284,7 @@ fn has_room(matrix: &Matrix, toml: &mut Toml<'_>) -> bool {
     false
 }
 
-/// What is set twice, or not by all values.
+/// Reports settings that are repeated, or not set by all values.
 fn check_settings(matrix: &Matrix, start: Span, toml: &mut Toml<'_>) {
     let mut owners: BTreeMap<String, (&OptionAxis, Span)> = BTreeMap::new();
     for option in &matrix.options {

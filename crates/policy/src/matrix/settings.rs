@@ -1,8 +1,7 @@
-//! What a value of an option sets, and what all values together make.
+//! The settings of an option's value, and their combination.
 //!
-//! Files and rules of all values come together, in the order of the options, as do members of sets. Of
-//! everything else there is one: what a value says replaces what the matrix says for all, and of two options
-//! only one may say something.
+//! Files and rules of all values are concatenated, in the order of the options, and so are members of sets. Any other
+//! setting exists once: that of a value overrides that of the matrix, and two options can't both set it.
 
 use ::toml::de::DeValue;
 use tamis_abi::KernelVersion;
@@ -16,26 +15,26 @@ use crate::tamis::ast::{Statement, StatementKind};
 /// The most constants, and the most sets, that one value defines.
 const MAX_NAMES: usize = 256;
 
-/// What to do differently.
+/// Changes to the policy and its compilation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// The policy, instead of another.
+    /// The policy that replaces another.
     pub policy: Option<Name>,
-    /// Files in the tamis language whose rules stand before the policy.
+    /// Files in the tamis language with rules before the policy.
     pub includes: Vec<Name>,
-    /// Rules in the tamis language that stand before the policy.
+    /// Rules in the tamis language before the policy.
     pub rules: Vec<Name>,
-    /// Definitions: what is defined, and how a `let` of the tamis language goes on behind the name.
+    /// Definitions: the name, and the rest of a `let` statement in the tamis language.
     pub lets: Vec<(Name, String)>,
     /// Sets of calls, without `@`, and their members.
     pub sets: Vec<(Name, Vec<Name>)>,
     /// Capabilities of the container, for OCI profiles, by their full names.
     pub capabilities: Option<Placed<Vec<String>>>,
-    /// Which filter of a file with several.
+    /// The selected filter of a file with several.
     pub thread: Option<Name>,
-    /// The oldest kernel that shall run the filter.
+    /// The oldest kernel that runs the filter.
     pub kernel: Option<Placed<KernelVersion>>,
-    /// Profiles of the calls that are made.
+    /// Profiles with counts of calls.
     pub profiles: Vec<Name>,
 }
 
@@ -45,7 +44,7 @@ pub(super) const KEYS: [&str; 9] = [
 ];
 
 impl Settings {
-    /// Takes an entry of a table; gives it back if it is none of [`KEYS`].
+    /// Reads an entry of a table; returns it if it is none of [`KEYS`].
     pub(super) fn take<'v, 't>(
         &mut self,
         entry: Entry<'v, 't>,
@@ -67,7 +66,7 @@ impl Settings {
         None
     }
 
-    /// What is set that there can be one of, with its place.
+    /// The settings that can exist only once, with their places.
     pub(super) fn singles(&self) -> Vec<(String, Span)> {
         let definitions = self
             .lets
@@ -85,7 +84,7 @@ impl Settings {
         fixed.chain(definitions).collect()
     }
 
-    /// The place of the first thing that only policies in the tamis language can have.
+    /// The place of the first setting that requires a policy in the tamis language.
     pub fn text_span(&self) -> Option<Span> {
         let names = self.lets.iter().map(|(name, _)| name);
         let names = names.chain(self.sets.iter().map(|(name, _)| name));
@@ -93,7 +92,7 @@ impl Settings {
         all.map(|name| name.span).min()
     }
 
-    /// Adds what a value of an option says.
+    /// Adds the settings of a value.
     fn add(&mut self, other: &Settings) {
         let own = other.clone();
         self.policy = own.policy.or(self.policy.take());
@@ -121,7 +120,7 @@ impl Settings {
 }
 
 impl Matrix {
-    /// What a combination sets, all in all. Every set that some value has members for is there.
+    /// All settings of a combination. It has every set for which some value has members.
     pub fn settings(&self, values: &[usize]) -> Settings {
         let mut all = self.base.clone();
         for (option, value) in self.options.iter().zip(values) {
@@ -136,7 +135,7 @@ impl Matrix {
         all
     }
 
-    /// The place of the first thing in the matrix that only policies in the tamis language can have.
+    /// The place of the first setting in the matrix that requires a policy in the tamis language.
     pub fn text_span(&self) -> Option<Span> {
         let every = self.options.iter().flat_map(|option| &option.values);
         let settings = every.map(|value| &value.settings);
@@ -145,7 +144,7 @@ impl Matrix {
     }
 }
 
-/// Whether a path can stand between quotes; reports it if not.
+/// Whether a path can be written between quotes; reports it if not.
 fn is_path(path: &Name, toml: &mut Toml<'_>) -> bool {
     let is_bad = |c: char| c == '"' || c.is_control();
     let is_path = !path.value.is_empty() && !path.value.contains(is_bad);
@@ -227,7 +226,7 @@ fn definitions(key: &Name, value: &Value<'_>, toml: &mut Toml<'_>) -> Vec<(Name,
     definitions
 }
 
-/// How a value is written in the tamis language.
+/// A value in the syntax of the tamis language.
 fn definition(name: &Name, value: &Value<'_>, toml: &mut Toml<'_>) -> Option<String> {
     match value.get_ref() {
         DeValue::String(text) if !text.contains(['\n', '\r', '#']) => Some(text.to_string()),

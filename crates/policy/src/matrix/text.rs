@@ -1,7 +1,7 @@
 //! The policy of one combination, in the tamis language.
 //!
-//! Definitions come first, since they have to stand above their use; then the rules of the options, which are
-//! exceptions from the policy's and so stand before it; then the policy.
+//! Definitions come first, because they must precede their use; then the rules of the options, which are exceptions
+//! from the policy and so precede it; then the policy.
 
 use super::Matrix;
 

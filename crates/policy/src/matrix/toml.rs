@@ -1,7 +1,6 @@
-//! TOML with places: what the parser of the language gives, as words and lists that have spans.
+//! TOML with places: words and lists with spans.
 //!
-//! Tables come in the order of the text. A value of the wrong type is reported with what is wanted instead,
-//! and left out.
+//! Tables are in the order of the text. A value of the wrong type is reported with the expected type, and omitted.
 
 use std::ops::Range;
 
@@ -19,14 +18,14 @@ pub(super) type Value<'t> = Spanned<DeValue<'t>>;
 /// An entry of a table.
 pub(super) type Entry<'a, 't> = (Name, &'a Value<'t>);
 
-/// Takes values out of a tree and reports those that don't fit.
+/// Converts values of a tree and reports those of the wrong type.
 pub(super) struct Toml<'a> {
     pub(super) source: SourceId,
     pub(super) sink: &'a mut Sink,
 }
 
 impl Toml<'_> {
-    /// The tree of a text, as far as it is TOML.
+    /// The tree of the valid part of a text.
     pub(super) fn parse<'t>(&mut self, text: &'t str) -> DeTable<'t> {
         let is_sign = |byte: &u8| matches!(byte, b'=' | b',' | b'[' | b'{' | b'.' | b'\n');
         let mut signs = text.bytes().enumerate().filter(|(_, byte)| is_sign(byte));
@@ -87,7 +86,7 @@ impl Toml<'_> {
         }
     }
 
-    /// The same for a table that has no more than so many entries.
+    /// The same for a table with a limit of entries.
     pub(super) fn bounded_table<'v, 't>(
         &mut self,
         key: &Name,
@@ -151,7 +150,7 @@ impl Toml<'_> {
         );
     }
 
-    /// Reports a key that there isn't.
+    /// Reports an unknown key.
     pub(super) fn unknown_key(&mut self, key: &Name, whose: &str, known: &[&str]) {
         let diagnostic = Diagnostic::error(code::MATRIX_KEY, format!("{whose} has no key `{key}`"))
             .label(key.span, "");

@@ -89,7 +89,7 @@ impl Expansion<'_> {
         let is_include =
             |statement: &Statement| matches!(statement.kind, StatementKind::Include(_));
         if self.expanded.statements.is_empty() && !statements.iter().any(is_include) {
-            // A list of a million statements isn't copied.
+            // Retains in place, because the list may have a million statements.
             statements.retain(|statement| self.takes(statement, &text, &name));
             self.expanded.statements = statements;
         } else {
@@ -205,7 +205,7 @@ impl Expansion<'_> {
         self.sink.report(diagnostic);
     }
 
-    /// Reads an included file; reports if that fails.
+    /// Reads an included file; reports a failure.
     fn load(&mut self, path: &Name, from: &str) -> Option<(String, String)> {
         // The library resolves paths relative to its working directory.
         let from = match self.dialect {

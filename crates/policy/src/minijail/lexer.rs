@@ -38,8 +38,8 @@ const SYMBOLS: [&str; 21] = [
     "<", ">", "=",
 ];
 
-/// Hands over the tokens of each line that has any. A line with invalid characters is omitted. Returns where the text was
-/// cut, if it has too many tokens.
+/// Calls a function with the tokens of each non-empty line. A line with invalid characters is omitted. Returns the
+/// place at which a text with too many tokens was cut.
 pub(super) fn each_line(
     source: SourceId,
     text: &str,

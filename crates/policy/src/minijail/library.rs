@@ -61,8 +61,8 @@ fn foreign_action(filter: &Filter) -> Option<(Span, &'static str, &'static str)>
     }
 }
 
-/// The first spelling in a statement that the library would reject although it knows the feature. It splits the
-/// comparisons of a line, whose `text` this is, at spaces.
+/// The first spelling in a statement that the library would reject although it supports the feature: it splits
+/// comparisons at spaces. `text` is the text of the statement.
 pub(super) fn misspelling(statement: &Statement, text: &str) -> Option<Diagnostic> {
     let StatementKind::Filters { filters, .. } = &statement.kind else {
         return None;
@@ -85,7 +85,7 @@ pub(super) fn misspelling(statement: &Statement, text: &str) -> Option<Diagnosti
     Some(diagnostic.label(span, "").help(help))
 }
 
-/// What the library rejects in the blanks of a comparison: each of its three parts is one word for it.
+/// The spaces in a comparison that the library would reject: each of the three parts must be one word.
 fn spelling(atom: &Atom, text: &str) -> Option<(Span, String, &'static str)> {
     let between = |start: u32, end: u32| text[start as usize..end as usize].replace("\\\n", " ");
     let [argument, operator] = atom.left;

@@ -383,7 +383,7 @@ impl Lowering<'_> {
     }
 }
 
-/// What to say of a call that a line names twice; with a filter that `decides` alone the compile tool refuses it.
+/// The error for a call that a line names twice; the compile tool rejects it if a filter `decides` alone.
 fn repeated(name: &str, span: Span, first: Span, decides: bool) -> Diagnostic {
     let message = format!("`{name}` is named twice");
     let diagnostic = match decides {

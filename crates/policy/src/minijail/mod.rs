@@ -132,7 +132,7 @@ static ARCH_JSON: LanguageOption = LanguageOption {
     },
 };
 
-/// The minijail parser whose meaning a policy has.
+/// The minijail parser that defines the meaning of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// The library: `minijail0 -S`.
@@ -305,7 +305,7 @@ pub fn parse(
             sections.push(lowering.section(*arch));
         }
     }
-    // The compile tool's `kill` is EPERM in a deny list, which has no other use for it.
+    // In a deny list, the compile tool's `kill` is EPERM.
     let bad_arch = match policy.denylist {
         Some(_) => Action::errno(1),
         None => lowering.kill(),
@@ -365,8 +365,8 @@ fn given_table(
 }
 
 /// Reports a deny list without `--denylist`, or the option without a deny list: the compile tool's option and the
-/// policy must agree. Other errors come first, because the error may be in the `@denylist` line, or the dialect may
-/// not have it.
+/// policy must agree. Other errors have priority, because the error may be in the `@denylist` line, or the dialect may
+/// lack it.
 fn check_denylist(root: SourceId, policy: &Expanded, settings: &Settings, sink: &mut Sink) {
     let diagnostic = match (policy.denylist, settings.denylist) {
         _ if sink.has_failed() => return,
@@ -386,7 +386,7 @@ fn check_denylist(root: SourceId, policy: &Expanded, settings: &Settings, sink: 
     sink.report(diagnostic);
 }
 
-/// Reports policies whose dialect is ambiguous, and features that the selected dialect lacks.
+/// Reports policies with an ambiguous dialect, and features that the selected dialect lacks.
 fn check_dialect(policy: &Expanded, settings: &Settings, sink: &mut Sink) {
     match (settings.dialect, &settings.default_action) {
         (Some(Dialect::C), Some(_)) => {

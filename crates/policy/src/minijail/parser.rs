@@ -70,7 +70,7 @@ pub(super) fn parse(
     statements
 }
 
-/// Whether a line looks like one of a policy: a directive, or a call with a filter.
+/// Whether a line resembles one of a policy: a directive, or a call with a filter.
 pub(super) fn recognises(line: &str) -> bool {
     let word = |text: &str| {
         text.split(char::is_whitespace)
@@ -142,7 +142,7 @@ impl Line<'_> {
         }
     }
 
-    /// Parses `@denylist`, which is a directive for the compile tool only if nothing follows on the line.
+    /// Parses `@denylist`, which is a directive for the compile tool only if it is alone on the line.
     fn denylist(&self, span: Span) -> Step<StatementKind> {
         let behind = &self.text[span.end as usize..];
         let behind = behind.lines().next().unwrap_or("");
@@ -309,7 +309,7 @@ impl Line<'_> {
         Ok(op)
     }
 
-    /// Constants with `|` between them.
+    /// Constants separated by `|`.
     fn value(&mut self) -> Step<Value> {
         let first = self.constant()?;
         let mut operands = vec![first];

@@ -1,8 +1,8 @@
 //! Clauses: the rules that the runtime adds to libseccomp one by one.
 //!
-//! An entry is one clause whose conditions must all hold. libseccomp rejects two conditions on the same argument;
-//! for such an entry runtimes add each condition as a separate clause, so any of them suffices. This is reported as
-//! a warning. Where the text is read as it is, an entry is always one clause.
+//! An entry is one clause; all its conditions must hold. libseccomp rejects two conditions on the same argument; for
+//! such an entry runtimes add each condition as a separate clause, so any of them suffices. This is reported as a
+//! warning. In [`Reading::Text`](super::Reading::Text), an entry is always one clause.
 
 use tamis_abi::Action;
 use tamis_diag::{Diagnostic, code};
@@ -20,8 +20,9 @@ pub(super) struct ClauseId(pub(super) u32);
 pub(super) struct Clause<'p> {
     /// The entry of the clause.
     pub(super) entry: &'p Entry<'p>,
-    /// All conditions of the entry, or one of them if they are alternatives. Of a text that repeats an index, only the
-    /// last condition on it: that reading takes the conditions of the entry.
+    /// All conditions of the entry, or one of them if they are alternatives. With
+    /// [`Reading::Text`](super::Reading::Text) only the last condition on a repeated index, because all conditions of
+    /// the entry are evaluated separately.
     pub(super) conditions: Conditions,
     /// The single condition, if the entry has several as alternatives.
     pub(super) alternative: Option<&'p Condition>,
@@ -33,8 +34,7 @@ impl Clause<'_> {
     }
 }
 
-/// Splits entries into clauses; a clause's id is its index. Also gives the range of ids of each
-/// entry.
+/// Splits entries into clauses; a clause's id is its index. Also returns the range of ids of each entry.
 pub(super) fn clauses<'p>(
     entries: &[&'p Entry<'p>],
     reading: Reading,

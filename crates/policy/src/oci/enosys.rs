@@ -1,7 +1,7 @@
 //! The `ENOSYS` rule for numbers that are newer than the profile.
 //!
-//! A C library that gets `EPERM` for a new call gives up; with `ENOSYS` it falls back to an older one. So runc
-//! returns `ENOSYS` for every number above the largest that the profile names, before libseccomp's program runs.
+//! A C library that gets `EPERM` for a new call fails; with `ENOSYS` it falls back to an older one. So runc returns
+//! `ENOSYS` for every number above the largest that the profile names, before libseccomp's program runs.
 
 use tamis_abi::{Action, ActionKind, Arch, syscall};
 use tamis_rules::{IntervalSet, Predicate, Rule, Section};
@@ -13,7 +13,7 @@ use super::model::Profile;
 /// doesn't translate it.
 const ENOSYS: u16 = 38;
 
-/// Puts the rule for unknown numbers in front of a section.
+/// Prepends the rule for unknown numbers to a section.
 pub(super) fn prepend(section: &mut Section, tail: EnosysTail, profile: &Profile, has_x32: bool) {
     let lenient = matches!(
         profile.default.kind,

@@ -1,5 +1,4 @@
-//! The flavours of profiles: of container engines, of runtimes, and of the Kubernetes operator that writes profiles for
-//! them.
+//! The flavours of profiles: of container engines, of runtimes, and of the Kubernetes operator.
 
 use tamis_abi::Arch;
 use tamis_diag::document::Object;
@@ -21,7 +20,7 @@ pub(crate) struct Flavour {
     pub(super) names_native: bool,
     /// Whether the members that engines read exist: `archMap`, `includes`, `excludes`, and the older `name`.
     pub(super) selects: bool,
-    /// Whether an entry without names is a mistake instead of one that is skipped.
+    /// Whether an entry without names is an error instead of being skipped.
     pub(super) needs_names: bool,
     /// Whether there is a `defaultErrnoRet`.
     pub(super) has_default_errno: bool,
@@ -33,7 +32,7 @@ pub(crate) struct Flavour {
     pub(super) folds_case: bool,
 }
 
-/// Profiles of engines, which runtimes take in part.
+/// Profiles of engines; runtimes use a part of them.
 pub(super) static RUNTIME: Flavour = Flavour {
     profile_members: &[
         "defaultAction",
@@ -59,7 +58,7 @@ pub(super) static RUNTIME: Flavour = Flavour {
     folds_case: true,
 };
 
-/// `linux.seccomp` of a container's configuration, as the specification has it: runtimes ignore the members of engines.
+/// `linux.seccomp` of a container's configuration in the specification: runtimes ignore the members of engines.
 pub(super) static CONFIGURATION: Flavour = Flavour {
     profile_members: &[
         "defaultAction",

@@ -1,10 +1,10 @@
-//! Calls that libseccomp's program grants although no entry of the profile does.
+//! Calls that libseccomp's program allows although no entry of the profile does.
 //!
 //! libseccomp shares the tests of several rules for one call, so a condition on a later argument can be reached by a
-//! way on which the earlier ones of its rule do not hold. The tree's rules are compared with what the entries say, on
-//! a call for each way in which the halves of arguments can compare with those of the constants: less, equal, greater.
-//! Of combinations beyond a bound, and of bits under several masks, these are a sample: a call that is found is certain,
-//! none found proves nothing then.
+//! path on which the earlier conditions of its rule do not hold. The rules of the tree are compared with the entries,
+//! on a call for each possible comparison of the halves of arguments with those of the constants: less, equal, greater.
+//! Beyond a limit of combinations, and for bits under several masks, the calls are a sample: a found call is certain,
+//! but the absence of one proves nothing.
 
 use tamis_abi::{Action, Arch, SeccompData};
 use tamis_rules::Values;
@@ -22,7 +22,7 @@ pub(super) struct Target {
     pub(super) default: Action,
 }
 
-/// A call that gets more than the text of the profile says.
+/// A call that libseccomp's program treats less strictly than the text of the profile.
 #[derive(Debug)]
 pub(super) struct Grant<T> {
     pub(super) args: [u64; 6],
@@ -30,11 +30,11 @@ pub(super) struct Grant<T> {
     pub(super) action: Action,
     /// The rule that has it; `None` for the default.
     pub(super) tag: Option<T>,
-    /// The loosest action of the entries that match, or the default if none does.
+    /// The loosest action of the matching entries, or the default if none matches.
     pub(super) said: Action,
 }
 
-/// The first call found to which the rules give more than every clause that matches. Takes at most `budget` tests of
+/// The first call that the rules treat less strictly than every matching clause. Makes at most `budget` tests of
 /// clauses and rules, and subtracts them.
 pub(super) fn find<T: Copy>(
     target: Target,
@@ -50,7 +50,7 @@ pub(super) fn find<T: Copy>(
             Comparison::Eq | Comparison::Masked { .. }
         )
     };
-    // Tests of equal bits have nothing to share.
+    // Tests of equal bits share nothing.
     if clauses.len() < 2 || has_plain || conditions.all(is_exact) {
         return None;
     }
@@ -61,7 +61,7 @@ pub(super) fn find<T: Copy>(
     let tried = count.min(MAX_CALLS).min(*budget / tests);
     *budget -= tried * tests;
     (0..tried).find_map(|at| {
-        // With more calls than are tried, those tried are spread over all.
+        // If there are too many calls, the sample is spread evenly.
         let mut at = (at as u128 * count as u128 / tried as u128) as usize;
         let args = [0, 1, 2, 3, 4, 5].map(|arg: usize| {
             let choices = &values[arg];
@@ -81,7 +81,7 @@ fn compared_bits(arch: Arch) -> u64 {
     }
 }
 
-/// Whether a call gets more than is said.
+/// Whether a call is treated less strictly than in the text.
 fn granted<T: Copy>(
     target: Target,
     args: [u64; 6],
@@ -116,7 +116,7 @@ fn granted<T: Copy>(
     })
 }
 
-/// Whether a condition holds on the bits that count.
+/// Whether a condition holds for the compared bits.
 fn holds(condition: &Condition, arg: u64, bits: u64) -> bool {
     let (arg, value) = (arg & bits, condition.value & bits);
     match condition.comparison {
@@ -130,8 +130,8 @@ fn holds(condition: &Condition, arg: u64, bits: u64) -> bool {
     }
 }
 
-/// The values of an argument to try: 0 alone if no condition is on it, else one for each way in which its halves can
-/// compare with those of the constants. `bits` are those that count.
+/// The values of an argument to try: 0 without conditions on it, otherwise one for each possible comparison of its
+/// halves with those of the constants. `bits` are the compared ones.
 fn values_of(arg: usize, clauses: &[(Conditions, Action)], bits: u64) -> Vec<u64> {
     let conditions = clauses.iter().flat_map(|(conditions, _)| conditions.iter());
     let own: Vec<&Condition> = conditions
@@ -145,8 +145,8 @@ fn values_of(arg: usize, clauses: &[(Conditions, Action)], bits: u64) -> Vec<u64
     pairs.collect()
 }
 
-/// The values of one half: the constants, what follows each, and 0; for masks also values that have the masked bits and
-/// all others, or none of both.
+/// The values of one half: the constants, their successors, and 0; for masks also values with the masked bits and all
+/// others, or neither.
 fn halves_of(conditions: &[&Condition], bits: u32, shift: u32) -> Vec<u32> {
     let mut values = vec![0];
     for condition in conditions {

@@ -15,7 +15,7 @@ use super::looser::{self, Target};
 use super::model::Entry;
 use super::{Reading, text};
 
-/// The most tests of clauses and rules in search of calls that get more than the entries say.
+/// The most tests of clauses and rules in the search for calls with a looser action.
 const MAX_SEARCH: usize = 1 << 21;
 
 type Tree = CallTree<ClauseId>;
@@ -48,9 +48,9 @@ pub(super) struct Lowering<'p> {
     reading: Reading,
     /// Clauses reported to have no effect on some architecture.
     idle: BTreeSet<ClauseId>,
-    /// Clauses reported to be granted where they don't hold.
+    /// Clauses reported as granted although their conditions don't hold.
     looser: BTreeSet<Option<ClauseId>>,
-    /// The tests of clauses and rules that may still be made in search of such calls.
+    /// The remaining tests of clauses and rules in that search.
     search: usize,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
@@ -162,7 +162,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// What is given to libseccomp for a clause.
+    /// The rule that is added to libseccomp for a clause.
     fn rule(&self, used: &Use) -> (Conditions, Action) {
         let clause = &self.clauses[used.clause.0 as usize];
         let conditions = match used.selector {
@@ -255,7 +255,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// Warns of clauses whose action no rule has.
+    /// Warns about clauses without any rule.
     fn warn_about_idle(&mut self, uses: &[Use], paths: &[Path], arch: Arch, example: u32) {
         let Some(winner) = paths.first() else { return };
         let clauses: BTreeSet<ClauseId> = paths.iter().map(|path| path.tag).collect();
@@ -280,7 +280,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// Warns of calls that the rules give more than the clauses say, with an example.
+    /// Warns about calls that the rules treat less strictly than the clauses, with an example.
     fn warn_about_looser(&mut self, uses: &[Use], paths: &[Path], target: Target) {
         let clauses: Vec<(Conditions, Action)> = uses.iter().map(|used| self.rule(used)).collect();
         let Some(grant) = looser::find(target, &clauses, paths, &mut self.search) else {
@@ -320,7 +320,7 @@ impl<'p> Lowering<'p> {
         self.diagnostics.push(diagnostic.note(note).help(help));
     }
 
-    /// The span of a clause: its condition if that is the whole clause, else the first name.
+    /// The span of a clause: its condition if that is the whole clause, otherwise the first name.
     fn place(&self, clause: ClauseId) -> Span {
         let clause = &self.clauses[clause.0 as usize];
         match clause.alternative {
@@ -333,7 +333,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// The place of a call among the names of a clause's entry; that of the clause if it has conditions of its own.
+    /// The place of a call among the names of a clause's entry, or that of the clause if it has conditions.
     fn place_of(&self, clause: ClauseId, arch: Arch, nr: u32) -> Span {
         let Clause {
             entry, alternative, ..

@@ -125,7 +125,7 @@ pub(crate) static TEXT: LanguageOption = LanguageOption {
     }),
 };
 
-/// The capability with this name, or an error that names a near one.
+/// The capability with this name, or an error with a similar name.
 fn known_capability(name: &str) -> Result<String, String> {
     if let Some(known) = capability(name) {
         return Ok(known.to_owned());
@@ -141,8 +141,8 @@ fn known_capability(name: &str) -> Result<String, String> {
     )
 }
 
-/// Whether a text looks like such a profile: JSON with a member that only profiles have. Case is ignored, so that
-/// the parser can report the correct spelling.
+/// Whether a text resembles such a profile: JSON with a member that only profiles have. Case is ignored, so that the
+/// parser can report the correct spelling.
 fn recognises(text: &str) -> bool {
     let text = text.trim_start();
     let is_json = match text.split_at_checked(1) {
@@ -170,7 +170,7 @@ fn parse_for_any(
     _: &mut dyn Loader,
     common: &front_end::ParseOptions,
 ) -> ParsedPolicy {
-    let profile = parse(sources, source, &OciOptions::of(common));
+    let profile = parse(sources, source, &OciOptions::from_common(common));
     profile.into()
 }
 
@@ -189,11 +189,11 @@ impl From<ParsedProfile> for ParsedPolicy {
 pub struct Settings {
     /// The capabilities of the container, as `CAP_CHOWN`; `None` stands for Docker's.
     pub capabilities: Option<Vec<String>>,
-    /// The numbers for which the filter returns `ENOSYS`.
+    /// The numbers with `ENOSYS` instead of the default action.
     pub enosys_tail: EnosysTail,
-    /// Whether the architectures that the profile adds to the native one are left out.
+    /// Whether the architectures that the profile adds to the native one are omitted.
     pub is_native_only: bool,
-    /// What the entries mean together.
+    /// The reading of the entries.
     pub reading: Reading,
 }
 
@@ -208,22 +208,22 @@ pub struct OciOptions {
     pub capabilities: Vec<String>,
     /// The kernel's version for `minKernel`; `None` satisfies every `minKernel`.
     pub kernel: Option<KernelVersion>,
-    /// Treat as errors what engines silently ignore: unknown calls, members and capabilities.
+    /// Treat unknown calls, members and capabilities, which engines silently ignore, as errors.
     pub strict: bool,
-    /// The numbers for which the filter returns `ENOSYS`.
+    /// The numbers with `ENOSYS` instead of the default action.
     pub enosys_tail: EnosysTail,
-    /// What the entries mean together.
+    /// The reading of the entries.
     pub reading: Reading,
 }
 
-/// What the entries of a profile mean together.
+/// The reading of the entries of a profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
-    /// What runtimes install: the program that libseccomp makes of the entries.
+    /// That of runtimes: the program that libseccomp generates from the entries.
     #[default]
     Libseccomp,
-    /// What the text says: an entry applies if all its conditions hold, and of several that apply the strictest
-    /// decides, also one with the default action. No order, and no entry replaces another.
+    /// That of the text: an entry applies if all its conditions hold, and the strictest of the applicable entries
+    /// decides, even if it has the default action. The order is irrelevant, and no entry replaces another.
     Text,
 }
 
@@ -242,7 +242,7 @@ pub enum EnosysTail {
 
 impl OciOptions {
     /// The caller's options, with Docker's defaults.
-    pub(crate) fn of(common: &front_end::ParseOptions) -> OciOptions {
+    pub(crate) fn from_common(common: &front_end::ParseOptions) -> OciOptions {
         let mut options = OciOptions::docker(common.native());
         // A single architecture is the native one: the profile adds others.
         options.arches = match common.asked_arches.as_slice() {
@@ -283,7 +283,7 @@ pub struct ParsedProfile {
     /// `flags`, `listenerPath` and `listenerMetadata` as written: the runtime installs the filter with these flags,
     /// and sends the descriptor for notifications and the metadata to that socket.
     pub installation: Installation,
-    /// What its entries depend on.
+    /// The external conditions that select entries.
     pub selection: Selection,
 }
 
@@ -391,7 +391,7 @@ fn finish(
     }
 }
 
-/// Warns of names that no architecture has.
+/// Warns about names that no architecture has.
 fn warn_about_names(reader: &mut Reader, profile: &Profile) {
     let names = profile.entries.iter().flat_map(|entry| &entry.names);
     for name in names.filter(|name| name.known.is_none()) {

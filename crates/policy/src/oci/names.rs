@@ -1,4 +1,4 @@
-//! The names that profiles use: actions, operators, architectures, flags and capabilities.
+//! The names in profiles: actions, operators, architectures, flags and capabilities.
 
 use tamis_abi::{Action, ActionKind, Arch};
 
@@ -93,7 +93,7 @@ pub(super) const FLAGS: [(&str, ()); 4] = [
     ("SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV", ()),
 ];
 
-/// An architecture by its name in `includes` and `excludes`, if an engine has one of that name: Go's for the two most
+/// The architecture with this name in `includes` and `excludes`, if an engine has the name: Go's for the two most
 /// frequent, libseccomp's for others.
 pub(super) fn engine_arch(name: &str) -> Option<Arch> {
     match name {
@@ -111,7 +111,7 @@ pub(super) fn engine_arch(name: &str) -> Option<Arch> {
     }
 }
 
-/// The capabilities of Linux 6.18 as a profile names them, in the order of their numbers.
+/// The capabilities of Linux 6.18 by their names in profiles, in the order of their numbers.
 pub const CAPABILITIES: [&str; 41] = [
     "CAP_CHOWN",
     "CAP_DAC_OVERRIDE",

@@ -23,7 +23,7 @@ const SELECTOR_MEMBERS: [&str; 3] = ["caps", "arches", "minKernel"];
 pub(super) fn profile<'t>(reader: &mut Reader, document: Value<'t>) -> Option<Profile<'t>> {
     let flavour = &flavour::RUNTIME;
     let root = reader.object(document, "a profile")?;
-    // A configuration that has a profile is one, whatever else it has.
+    // A document with a profile is a configuration, regardless of its other members.
     let has_profile = member(root, "linux")
         .and_then(Value::as_object)
         .is_some_and(|linux| member(linux, "seccomp").is_some());
@@ -244,7 +244,7 @@ fn check_members_of_engines(reader: &mut Reader, object: Object<'_>, action: Opt
     }
 }
 
-/// The names of an entry: `names`, or the older `name` for a single one; `None` if it names no call.
+/// The names of an entry: `names`, or the older `name` for a single one; `None` without any valid name.
 fn read_names<'t>(
     reader: &mut Reader,
     flavour: &Flavour,
@@ -287,7 +287,7 @@ fn read_names<'t>(
     (!names.is_empty()).then_some(names)
 }
 
-/// A name of a call; `None` if it is none.
+/// The name of a call; `None` if it is invalid.
 fn read_name<'t>(reader: &mut Reader, text: &'t str, range: Range) -> Option<CallName<'t>> {
     let span = reader.span(range);
     if text.is_empty() {

@@ -1,7 +1,7 @@
-//! Warnings about profiles that one container runtime runs and another refuses, or reads otherwise.
+//! Warnings about profiles that one container runtime accepts and another rejects or reads differently.
 //!
-//! The runtimes were given hundreds of profiles: runc 1.1.5 and 1.5.3, crun 1.8.1, the readers of Docker 20.10 and 28.5,
-//! Podman 4.3 and containerd 2.4. What none of them starts is an error where it is read.
+//! The facts were determined with hundreds of profiles for runc 1.1.5 and 1.5.3, crun 1.8.1, and the parsers of Docker
+//! 20.10 and 28.5, Podman 4.3 and containerd 2.4. A profile that all of them reject is an error of the parser.
 
 use tamis_abi::ActionKind;
 use tamis_diag::json::Reader;
@@ -11,14 +11,14 @@ use super::model::Profile;
 
 /// The conditions of an entry that crun reads.
 const MAX_CONDITIONS_OF_CRUN: usize = 6;
-/// The longest path of a socket, without the zero behind it.
+/// The longest path of a socket, without the terminating zero.
 const MAX_SOCKET_PATH_BYTES: usize = 107;
-/// The flag that concerns supervisors alone.
+/// The flag that affects only supervisors.
 const WAIT_KILLABLE_RECV: &str = "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV";
-/// The flag with which a listener can't be had.
+/// The flag that is incompatible with a listener.
 const TSYNC: &str = "SECCOMP_FILTER_FLAG_TSYNC";
 
-/// Reports what concerns a profile as a whole, which begins at a place.
+/// Reports problems of a whole profile, which begins at `start`.
 pub(super) fn check(reader: &mut Reader, profile: &Profile, start: Span) {
     let notifies = |kind: ActionKind| kind == ActionKind::Notify;
     let mut entries = profile.entries.iter();
@@ -64,7 +64,7 @@ pub(super) fn check(reader: &mut Reader, profile: &Profile, start: Span) {
     }
 }
 
-/// A profile that has a supervisor.
+/// Checks a profile with a supervisor.
 fn check_listener(reader: &mut Reader, profile: &Profile, place: Span) {
     match profile.listener_path.as_deref() {
         None => warn(
@@ -96,7 +96,7 @@ fn check_listener(reader: &mut Reader, profile: &Profile, place: Span) {
     }
 }
 
-/// A profile without a supervisor.
+/// Checks a profile without a supervisor.
 fn check_without_listener(reader: &mut Reader, profile: &Profile, start: Span) {
     if profile.flags.iter().any(|flag| flag == WAIT_KILLABLE_RECV) {
         warn(
@@ -118,7 +118,7 @@ fn check_without_listener(reader: &mut Reader, profile: &Profile, start: Span) {
     }
 }
 
-/// Warns of something that runtimes treat differently.
+/// Warns about a difference between runtimes.
 pub(super) fn warn(reader: &mut Reader, place: Span, message: &str, label: &str, help: &str) {
     let diagnostic = Diagnostic::warning(code::OCI_RUNTIMES, message)
         .label(place, label)

@@ -10,7 +10,7 @@ use super::names::DOCKER_CAPABILITIES;
 use super::{OciOptions, Reading};
 use crate::selection::{ENGINE_ARCHES, Selection};
 
-/// What the entries of a profile depend on.
+/// The external conditions that select the entries of a profile.
 pub(super) fn selection(profile: &Profile) -> Selection {
     let selectors = || {
         let entries = profile.entries.iter();
@@ -18,7 +18,7 @@ pub(super) fn selection(profile: &Profile) -> Selection {
     };
     let keys = profile.arch_map.iter().map(|family| family.native);
     let mut natives: BTreeSet<Arch> = keys.collect();
-    // The native architecture is always in the filter, whatever the profile lists.
+    // The native architecture is always in the filter, regardless of the profile.
     natives.extend(ENGINE_ARCHES);
     natives.extend(selectors().flat_map(|own| own.arches.iter().copied()));
     let mut capabilities: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

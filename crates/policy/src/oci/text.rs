@@ -1,8 +1,8 @@
-//! The entries of a profile as they are written, without what libseccomp makes of them.
+//! The entries of a profile as written, without libseccomp's changes.
 //!
-//! An entry applies to a call if all its conditions hold, also several on one argument. Of several entries that apply the
-//! strictest decides, as of several filters in the kernel; of equally strict ones the first. Arguments have the widths
-//! that libseccomp compares.
+//! An entry applies to a call if all its conditions hold, also several on one argument. The strictest of the applicable
+//! entries decides, like the strictest of several filters in the kernel; of equally strict ones the first. Arguments
+//! have the widths that libseccomp compares.
 
 use tamis_abi::{Action, Arch, ArgIndex};
 use tamis_rules::{CmpOp, Operand, Predicate, Test};
@@ -11,7 +11,7 @@ use tamis_scmp::{Comparison, Condition};
 use super::clause::Clause;
 use super::lower::{Path, Use};
 
-/// The rules for a call with these clauses; the first that matches decides.
+/// The rules for a call with these clauses; the first match decides.
 pub(super) fn rules(arch: Arch, uses: &[Use], clauses: &[Clause<'_>]) -> Vec<Path> {
     let mut paths: Vec<Path> = uses
         .iter()

@@ -1,45 +1,45 @@
-//! Which release of systemd is meant: the one that the caller asks for, else the machine's, else the newest that is known.
+//! The assumed release of systemd: the requested one, otherwise the machine's, otherwise the newest known one.
 //!
-//! Nothing is looked up here: what the machine has is an input, as the kernel's version is. A caller that says nothing gets the
-//! newest release, on any machine.
+//! This module doesn't inspect the machine: the installed release is an input, like the kernel's version. Without it,
+//! the newest release is assumed on every machine.
 
 use tamis_diag::{Diagnostic, Severity, code};
 
 use super::version::SystemdVersion;
 
-/// What a caller says of systemd.
+/// The caller's settings for systemd.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The release that was asked for.
+    /// The requested release.
     pub asked: Option<SystemdVersion>,
-    /// The release that the machine has.
+    /// The installed release.
     pub installed: Option<SystemdVersion>,
 }
 
-/// Why a release is assumed.
+/// The reason for an assumption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// It was asked for.
+    /// The release was requested.
     Asked,
-    /// The machine has it.
+    /// The release is installed.
     Installed,
-    /// It is the newest that is known.
+    /// The release is the newest known one.
     Newest,
 }
 
-/// A release, and why it is assumed.
+/// An assumed release with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assumed {
-    /// The release, as it was named or found.
+    /// The release as requested or found.
     pub named: SystemdVersion,
-    /// The same or, if that isn't known, the nearest.
+    /// The same or, if it is unknown, the nearest known one.
     pub version: SystemdVersion,
-    /// Why.
+    /// The reason.
     pub origin: Origin,
 }
 
 impl Settings {
-    /// The release that is meant.
+    /// The assumed release.
     pub fn assumed(&self) -> Assumed {
         let (named, origin) = match (self.asked, self.installed) {
             (Some(asked), _) => (asked, Origin::Asked),
@@ -55,8 +55,8 @@ impl Settings {
 }
 
 impl Assumed {
-    /// What there is to say: of a release that nobody asked for which one it is, of one that isn't known which one stands
-    /// for it. A note says what is done: `read as by`.
+    /// A note on a release that was not requested, or a warning about an unknown release that another one replaces.
+    /// `done` is the consequence: `read as by`.
     pub fn diagnostic(&self, done: &str) -> Option<Diagnostic> {
         let Assumed {
             named,

@@ -3,8 +3,9 @@
 //! The first assignment makes it an allow list or, with `~`, a deny list; further ones add to the list or, with the
 //! other sign, remove from it.
 //!
-//! A set may have a member in this release of systemd, and it isn't certain. A word that permits calls then leaves the member
-//! out, a word that denies takes it: of the two lists that systemd can have, the result is the one that denies more.
+//! If it is uncertain whether a set has a member in this release of systemd, a word that permits calls excludes the
+//! member and a word that denies calls includes it: of the two possible lists of systemd, the result is the stricter
+//! one.
 
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
@@ -19,7 +20,7 @@ use super::version::SystemdVersion;
 use crate::near::nearest_call;
 use crate::sink::Sink;
 
-/// The call that newer releases of systemd allow for their own sake.
+/// The call that newer releases of systemd allow for their own use.
 pub(super) const WRITE: &str = "write";
 
 /// A list of calls.
@@ -29,26 +30,26 @@ pub(super) struct CallList {
     pub(super) is_allow_list: bool,
     /// The entries by name.
     pub(super) calls: BTreeMap<String, Entry>,
-    /// Calls that a later word took out of an allow list again, and that word.
+    /// Calls that a later word removed from an allow list, with that word.
     pub(super) removed: BTreeMap<String, Span>,
     /// The first assignment.
     pub(super) span: Span,
-    applied: Applied,
+    applied: LastWords,
 }
 
 /// The words that were applied last, all with one inversion and answer: repeating one of them changes nothing.
 #[derive(Clone, Debug, Default)]
-struct Applied {
+struct LastWords {
     is_inverted: bool,
     answer: Option<Answer>,
     names: HashSet<String>,
 }
 
-impl Applied {
+impl LastWords {
     /// Whether a word has an effect.
     fn is_new(&mut self, name: &str, is_inverted: bool, answer: Option<Answer>) -> bool {
         if (self.is_inverted, self.answer) != (is_inverted, answer) {
-            *self = Applied {
+            *self = LastWords {
                 is_inverted,
                 answer,
                 names: HashSet::new(),
@@ -88,15 +89,15 @@ pub(super) type Sets = BTreeMap<String, Rc<BTreeMap<&'static str, Membership>>>;
 
 /// The context of parsing an assignment.
 pub(super) struct Reading<'a> {
-    /// The architecture whose errno numbers are used.
+    /// The native architecture, which determines the errno numbers.
     pub(super) native: Arch,
-    /// The release whose sets and rules count.
+    /// The release that determines sets and rules.
     pub(super) version: SystemdVersion,
-    /// The action of denied calls without one of their own.
+    /// The action of denied calls without an explicit one.
     pub(super) usual: Answer,
     /// Whether calls may have errnos, and an allow list implies `@default`.
     pub(super) is_filter: bool,
-    /// The sets that were needed so far: a unit may name one often.
+    /// The sets used so far: a unit may name one often.
     pub(super) sets: &'a mut Sets,
     pub(super) sink: &'a mut Sink,
 }
@@ -116,7 +117,7 @@ impl Reading<'_> {
             calls: BTreeMap::new(),
             removed: BTreeMap::new(),
             span,
-            applied: Applied::default(),
+            applied: LastWords::default(),
         });
         if is_new && list.is_allow_list && self.is_filter {
             let certain = Membership::Certain;
@@ -177,7 +178,7 @@ impl Reading<'_> {
         Some((name, Some(parsed)))
     }
 
-    /// The near name for an unknown one, if somebody will see it.
+    /// A similar name for an unknown one, unless the diagnostic is dropped.
     fn near(
         &self,
         name: &str,
@@ -262,10 +263,10 @@ impl Reading<'_> {
         });
     }
 
-    /// Whether a word takes a call that a set may have or not: if that denies more than leaving it.
+    /// Whether a word includes a possible member of a set: only if that is stricter.
     fn takes_possible(&self, list: &CallList, call: &str, word: &Word) -> bool {
         if !self.is_filter {
-            // Logged calls are no more allowed than others.
+            // Logging doesn't change whether a call is allowed.
             return !word.is_inverted;
         }
         if !word.is_inverted {
@@ -285,7 +286,7 @@ impl Reading<'_> {
     }
 }
 
-/// What a word does with calls.
+/// The effect of a word on calls.
 struct Word {
     is_inverted: bool,
     answer: Option<Answer>,
@@ -312,8 +313,8 @@ impl CallList {
         }
     }
 
-    /// Adds `write` to the allowed calls, as systemd does for its own sake. The word that denied it is the result, with an
-    /// errno in an allow list also whether systemd fails to start the service for it.
+    /// Adds `write` to the allowed calls, as systemd does for its own use. Returns the word that denied it and, with an
+    /// errno in an allow list, whether systemd fails to start the service.
     pub(super) fn allow_write(&mut self) -> Option<WriteDenied> {
         if !self.is_allow_list {
             let denied = self.calls.remove(WRITE)?;
@@ -331,7 +332,7 @@ impl CallList {
     }
 }
 
-/// A word that denies `write`, where systemd doesn't let it.
+/// A word that denies `write` in a release that doesn't permit it.
 pub(super) enum WriteDenied {
     /// `write` stays allowed.
     Ignored(Span),
@@ -339,8 +340,8 @@ pub(super) enum WriteDenied {
     Refused(Span),
 }
 
-/// The action of `SystemCallErrorNumber=`: nothing or `kill`, or an errno by name or number. `None` for what systemd
-/// ignores.
+/// The action of `SystemCallErrorNumber=`: nothing or `kill`, or an errno by name or number. `None` if systemd ignores
+/// the text.
 pub(super) fn usual_answer(text: &str, native: Arch) -> Option<Answer> {
     match text {
         "" | "kill" => Some(Answer::Kill),
@@ -361,8 +362,8 @@ pub(super) fn errno(text: &str, native: Arch) -> Option<u16> {
     u16::try_from(number).ok().filter(|number| *number <= 4095)
 }
 
-/// systemd's `safe_atoi` for numbers that are not negative: `strtol` with base 0, where `010` is 8, and the prefixes
-/// `0b` and `0o`.
+/// systemd's `safe_atoi` for non-negative numbers: `strtol` with base 0, where `010` is 8, and the prefixes `0b` and
+/// `0o`.
 fn integer(text: &str) -> Option<u64> {
     let text = text.trim_start_matches(C_SPACE);
     for (prefix, radix) in [("0b", 2), ("0B", 2), ("0o", 8), ("0O", 8)] {
@@ -390,7 +391,7 @@ fn strtol(text: &str, radix: Option<u32>) -> Option<u64> {
         (None, None) if text.starts_with('0') => (text, 8),
         (None, None) => (text, 10),
     };
-    // `from_str_radix` takes a sign.
+    // `from_str_radix` accepts a sign.
     let is_number = digits.chars().all(|digit| digit.is_digit(radix));
     let number = u64::from_str_radix(digits, radix).ok();
     number.filter(|number| is_number && (!is_negative || *number == 0))

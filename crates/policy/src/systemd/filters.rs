@@ -1,8 +1,8 @@
 //! From a unit's restrictions to the actions of its calls.
 //!
-//! systemd installs a filter for each directive and architecture, and the kernel runs all of them: the strictest
-//! action wins, and of two errnos that of the newer filter. Each filter allows all calls that it doesn't deny, so
-//! together they are one list of denials, the strictest and newest first.
+//! systemd installs a filter for each directive and architecture, and the kernel runs all of them: the strictest action
+//! applies, and of two errnos that of the newer filter. Each filter allows all calls that it doesn't deny, so together
+//! they are one list of denials, the strictest and newest first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,14 +71,14 @@ pub(super) fn denials(settings: &Settings, native: Arch, arch: Arch) -> Vec<Deni
     denials
 }
 
-/// How many filters systemd installs for a unit on a machine of these architectures, the native one first.
+/// The number of filters that systemd installs for a unit on a machine of these architectures, the native one first.
 pub(super) fn count(settings: &Settings, arches: &[Arch]) -> usize {
     let Some(native) = arches.first().copied() else {
         return 0;
     };
     let early = settings.early();
     let early = arches.iter().map(|arch| {
-        // One that denies no call of an architecture isn't installed for it.
+        // A filter that denies no call of an architecture isn't installed for it.
         let denials = denials(&early, native, *arch).into_iter();
         let ages: BTreeSet<usize> = denials.map(|denial| denial.age).collect();
         ages.len()
@@ -92,8 +92,7 @@ pub(super) fn count(settings: &Settings, arches: &[Arch]) -> usize {
     early.sum::<usize>() + own + allowed * settings.late_count()
 }
 
-/// The architectures whose programs a kernel of the native architecture runs and systemd filters, including the
-/// native one.
+/// The architectures that a kernel of the native architecture runs and systemd filters, including the native one.
 pub(crate) fn local_arches(native: Arch) -> Vec<Arch> {
     let others: &[Arch] = match native {
         Arch::X86_64 => &[Arch::X86, Arch::X32],
@@ -109,7 +108,7 @@ pub(crate) fn local_arches(native: Arch) -> Vec<Arch> {
     [&[native], others].concat()
 }
 
-/// Whether systemd restricts families on an architecture: not where sockets can be created by `socketcall`.
+/// Whether systemd restricts families on an architecture: not if sockets can be created by `socketcall`.
 pub(crate) fn restricts_families(arch: Arch) -> bool {
     let has_socketcall = syscall::multiplexed(arch, "socket").is_some();
     let is_in_doubt = matches!(arch, Arch::Mips | Arch::Mipsel | Arch::S390x);
@@ -153,7 +152,7 @@ impl Filters {
         let Some(span) = settings.switch(Switch::MemoryDenyWriteExecute) else {
             return;
         };
-        // Older calls for mapping memory, whose arguments a filter cannot see, are denied.
+        // Older calls for mapping memory have arguments that a filter cannot see, and are denied.
         let (mapping, closed, has_shmat) = match self.arch {
             Arch::X86 | Arch::S390 => ("mmap2", Some("mmap"), false),
             Arch::Ppc | Arch::Ppc64 | Arch::Ppc64le | Arch::S390x => ("mmap", None, false),
@@ -218,7 +217,7 @@ impl Filters {
             let when = Predicate::All(vec![has_bits(flags, o_creat), set_id(flags + 1)]);
             self.deny(call, when, eperm, span);
         }
-        // Its mode is in memory, which a filter cannot read: with `ENOSYS` programs fall back to another call.
+        // Its mode is in memory, inaccessible to a filter: with `ENOSYS` programs fall back to another call.
         let enosys = self.errno("ENOSYS");
         self.deny("openat2", Predicate::True, enosys, span);
         self.age += 1;
@@ -339,7 +338,7 @@ impl Filters {
                 continue;
             }
             let mut named = self.named(group.calls);
-            // In libseccomp a rule for all of a multiplexer replaces those for its subcalls.
+            // In libseccomp, a rule for all calls of a multiplexer replaces those for its subcalls.
             named.through.retain(|nr, _| !all.numbers.contains(nr));
             self.deny_named(&named, group.answer.map_or(usual, action), group.span);
         }
@@ -404,8 +403,8 @@ impl Filters {
         }
     }
 
-    /// The calls that words took out of an allow list again, each word by itself, so that it is found when somebody
-    /// asks who denies the call. Calls that are made through a multiplexer are left out.
+    /// The calls that words removed from an allow list, by word, so that explanations can name the word. Calls through
+    /// a multiplexer are omitted.
     fn removed(&self, list: &CallList) -> Vec<(Span, BTreeSet<u32>)> {
         let kept = self.named(list.calls.keys().map(String::as_str));
         let mut words: Vec<(Span, BTreeSet<u32>)> = Vec::new();
@@ -423,15 +422,15 @@ impl Filters {
         words
     }
 
-    /// The calls that systemd knows, of those outside of a list: by names that the native architecture has too. Of names that
-    /// systemd may know or not the action of known ones is the stricter one.
+    /// The calls known to systemd that are not in a list, by names that the native architecture also has. If systemd
+    /// may or may not know a name, the stricter action of the two applies.
     fn known(&self, settings: &Settings, native: Arch) -> Named {
-        // systemd takes the set within this one for a name, and so leaves its calls out.
+        // systemd takes the nested set for a name, and so omits its calls.
         let known = tables::own_calls_from("@known", settings.version, Membership::Possible);
         self.named(known.filter(|call| syscall::number(native, call).is_some()))
     }
 
-    /// Denies all calls but those of a list: known ones with one action, all others with `ENOSYS`.
+    /// Denies all calls that are not in a list: known ones with one action, all others with `ENOSYS`.
     fn deny_known_and_others(
         &mut self,
         listed: &Named,
@@ -471,7 +470,7 @@ impl Filters {
         }
     }
 
-    /// Denies all other calls, but for those that are denied already.
+    /// Denies all calls that are not yet denied.
     fn deny_others(
         &mut self,
         named: &Named,

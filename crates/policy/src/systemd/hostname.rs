@@ -1,4 +1,4 @@
-//! `ProtectHostname=`: a boolean and, since systemd 258, `private`, each with a name behind a colon.
+//! `ProtectHostname=`: a boolean and, since systemd 258, `private`, optionally followed by a colon and a name.
 
 use super::settings::boolean;
 use super::version::SystemdVersion;
@@ -6,14 +6,14 @@ use super::version::SystemdVersion;
 /// The longest name of a host (`LINUX_HOST_NAME_MAX`).
 const MAX_NAME_BYTES: usize = 64;
 
-/// What a unit's programs may do with the name of the host.
+/// The permission of a unit's programs to change the hostname.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hostname {
-    /// Change it.
+    /// They may change it.
     Shared,
-    /// Change that of a namespace of their own; there is no filter.
+    /// They may change that of a separate namespace; there is no filter.
     Private,
-    /// Not change it: `yes`.
+    /// They may not change it: `yes`.
     Fixed,
 }
 
@@ -56,7 +56,7 @@ impl Hostname {
     }
 }
 
-/// Whether a text may be the name of a host. One with specifiers of systemd may.
+/// Whether a text may be a hostname. One with specifiers of systemd may.
 fn is_name(text: &str) -> bool {
     let is_label = |label: &str| {
         let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -68,7 +68,7 @@ fn is_name(text: &str) -> bool {
     text.contains('%') || text.len() <= MAX_NAME_BYTES && text.split('.').all(is_label)
 }
 
-/// What the setting takes, for a message.
+/// The values of the setting, for a message.
 pub(super) fn values(version: SystemdVersion) -> &'static str {
     match version.has_private_hostname() {
         true => "a boolean or `private`, and a name of a host behind a colon",

@@ -12,9 +12,10 @@
 //!
 //! systemd installs a filter for each directive and each architecture of the machine, over thirty for an ordinary
 //! service; here they are one policy, and so one filter. The meaning is that of a release of systemd, which the caller
-//! names ([`SystemdVersion`]); of what isn't certain the reading counts that denies more. The stages, one file
-//! each: `title` tells which files a text has, `unit` finds assignments, `value` splits them into words, `settings` and `calls` apply them one by one, `filters` derives the denials;
-//! `tables` has systemd's sets and names, `version` what its releases do differently, `assumption` which release is meant.
+//! names ([`SystemdVersion`]); if a fact is uncertain, the stricter reading applies. The stages, one file each: `title`
+//! finds the files in a text, `unit` finds assignments, `value` splits them into words, `settings` and `calls` apply
+//! them one by one, `filters` derives the denials; `tables` has systemd's sets and names, `version` the differences
+//! between its releases, `assumption` the choice of the release.
 
 mod assumption;
 mod calls;
@@ -70,8 +71,8 @@ pub fn sets(version: SystemdVersion) -> Vec<(&'static str, BTreeSet<&'static str
         .collect()
 }
 
-/// The calls that get the action of a list of allowed calls that lacks them, on machines of these architectures; `None` if
-/// all do. Others get `ENOSYS`, as systemd doesn't know them there.
+/// The calls that get the action of an allow list for unlisted calls, on machines of these architectures; `None` for
+/// all. Other calls get `ENOSYS`, because systemd doesn't know them there.
 pub(crate) fn answered_calls(
     natives: &[Arch],
     version: SystemdVersion,
@@ -145,19 +146,19 @@ fn arches(common: &front_end::ParseOptions) -> Vec<Arch> {
 pub struct Assignment {
     /// The section: `Service`.
     pub section: String,
-    /// What is before the `=`.
+    /// The text before the `=`.
     pub key: String,
-    /// What is behind it, without white space around it; joined lines are one.
+    /// The text after it, trimmed; continued lines are joined.
     pub value: String,
 }
 
-/// All assignments of a unit, or of a unit and its drop-ins as `systemctl cat` prints them, in their order. What
-/// [`parse`] says about the text is left out.
+/// All assignments of a unit, or of a unit and its drop-ins in the output of `systemctl cat`, in order. Diagnostics of
+/// [`parse`] are omitted.
 pub fn assignments(sources: &Sources, source: SourceId) -> Vec<Assignment> {
     let mut sink = Sink::new(false);
     let text = sources.get(source).text.as_ref();
     let titles = title::Titles::new(&sources.get(source).name, text);
-    let unit = unit::parse(source, text, titles, unit::Kept::All, &mut sink);
+    let unit = unit::parse(source, text, titles, unit::Retained::All, &mut sink);
     let all = unit.assignments.into_iter();
     all.map(|own| Assignment {
         section: own.section.into_owned(),
@@ -167,13 +168,13 @@ pub fn assignments(sources: &Sources, source: SourceId) -> Vec<Assignment> {
     .collect()
 }
 
-/// How many filters systemd installs for a unit, or for a unit and its drop-ins as `systemctl cat` prints them. What
-/// [`parse`] says about the text is left out.
+/// The number of filters that systemd installs for a unit, or for a unit and its drop-ins in the output of `systemctl
+/// cat`. Diagnostics of [`parse`] are omitted.
 pub fn count_filters(sources: &Sources, source: SourceId, options: &SystemdOptions) -> usize {
     filters::count(&settings(sources, source, options), &options.arches)
 }
 
-/// Settings with filters and other effects: they make namespaces, take capabilities away, hide files.
+/// Settings with filters and other effects: new namespaces, removed capabilities, hidden files.
 pub const MIXED_SETTINGS: [&str; 7] = [
     "DynamicUser",
     "PrivateDevices",
@@ -183,16 +184,16 @@ pub const MIXED_SETTINGS: [&str; 7] = [
     "ProtectKernelModules",
     "ProtectKernelTunables",
 ];
-/// Settings that are filters, and set a limit or an attribute of the process besides: `RLIMIT_RTPRIO` and, since systemd
-/// 253, `PR_SET_MDWE`.
+/// Settings with a filter that also set a limit or an attribute of the process: `RLIMIT_RTPRIO` and, since systemd 253,
+/// `PR_SET_MDWE`.
 const WITH_ATTRIBUTES: [&str; 2] = ["MemoryDenyWriteExecute", "RestrictRealtime"];
 
-/// The places of the settings of a unit that do more than filter, as rules have them.
+/// The places of a unit's settings with effects besides filtering, in the form of a rule's origin.
 pub fn settings_beyond_filters(sources: &Sources, source: SourceId) -> Vec<tamis_rules::Origin> {
     let mut sink = Sink::new(false);
     let text = sources.get(source).text.as_ref();
     let titles = title::Titles::new(&sources.get(source).name, text);
-    let unit = unit::parse(source, text, titles, unit::Kept::All, &mut sink);
+    let unit = unit::parse(source, text, titles, unit::Retained::All, &mut sink);
     let does_more = |key: &str| MIXED_SETTINGS.contains(&key) || WITH_ATTRIBUTES.contains(&key);
     let own = unit.assignments.iter();
     let own = own.filter(|own| does_more(own.key.text()));
@@ -200,8 +201,8 @@ pub fn settings_beyond_filters(sources: &Sources, source: SourceId) -> Vec<tamis
         .collect()
 }
 
-/// The words of a value that systemd splits without escapes of C, as it does lists of paths and of capabilities: quotes are
-/// removed, and a backslash is for the character behind it. A last word without its end is left out.
+/// The words of a value that systemd splits without escapes of C, such as lists of paths and of capabilities: quotes
+/// are removed, and a backslash escapes the next character. An unterminated last word is omitted.
 ///
 /// ```
 /// use tamis_policy::systemd::words;
@@ -214,15 +215,15 @@ pub fn words(value: &str) -> Vec<String> {
     words.map(|word| word.text).collect()
 }
 
-/// The value of `SystemCallArchitectures=` by which no architecture of a machine is restricted.
+/// The value of `SystemCallArchitectures=` that restricts no architecture of a machine.
 pub fn all_architectures(native: Arch) -> String {
     let names = filters::local_arches(native).into_iter();
     let names: Vec<&str> = names.filter_map(settings::arch_name).collect();
     names.join(" ")
 }
 
-/// Whether `SystemCallFilter=` lets a process change its capabilities, as systemd 255 and newer look at it
-/// (`seccomp_allows_drop_privileges` in `exec-invoke.c`): by the names in the list, whatever their answers.
+/// Whether `SystemCallFilter=` lets a process change its capabilities, according to systemd 255 and newer
+/// (`seccomp_allows_drop_privileges` in `exec-invoke.c`): by the names in the list, regardless of their actions.
 pub fn lets_capabilities_change(
     sources: &Sources,
     source: SourceId,
@@ -239,24 +240,24 @@ pub fn lets_capabilities_change(
     }
 }
 
-/// What a `SystemCallFilter=` that lists the calls that are allowed says of a call.
+/// The answer of an allow list of `SystemCallFilter=` for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
-    /// This word is the call, or a set with it.
+    /// This word contains the call, directly or in a set.
     Named(Span),
-    /// It is in `@default`, which every such list has.
+    /// The call is in `@default`, which every allow list contains.
     Implied,
-    /// systemd itself calls it behind the filter, so it adds it to every list.
+    /// systemd makes the call itself after installing the filter, so it adds the call to every list.
     Needed,
-    /// The list, which begins here, doesn't have it.
+    /// The list, which begins here, lacks the call.
     Missing(Span),
 }
 
-/// The list of allowed calls of a unit, as systemd puts it together of all its lines.
+/// The allow list of a unit, merged from all its lines.
 #[derive(Clone, Debug)]
 pub struct AllowList(calls::CallList);
 
-/// The list of allowed calls of a unit, if it has one.
+/// The allow list of a unit, if it has one.
 ///
 /// ```
 /// use tamis_abi::Arch;
@@ -280,7 +281,7 @@ pub fn allow_list(
 }
 
 impl AllowList {
-    /// What the list says of a call, or of one without a name. `None` if a word of it denies the call.
+    /// The answer of the list for a call, or for one without a name; `None` if a word denies the call.
     pub fn listing(&self, call: Option<&str>) -> Option<Listing> {
         let list = &self.0;
         let call = call.unwrap_or_default();
@@ -297,30 +298,30 @@ impl AllowList {
     }
 }
 
-/// The settings of a unit, without what there is to say about the text.
+/// The settings of a unit, without diagnostics.
 fn settings(sources: &Sources, source: SourceId, options: &SystemdOptions) -> settings::Settings {
     let mut sink = Sink::new(false);
     let text = sources.get(source).text.as_ref();
     let titles = title::Titles::new(&sources.get(source).name, text);
-    let unit = unit::parse(source, text, titles, unit::Kept::Settings, &mut sink);
+    let unit = unit::parse(source, text, titles, unit::Retained::Settings, &mut sink);
     settings::read(titles.section(), &unit, options, &mut sink)
 }
 
 /// Options of parsing a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemdOptions {
-    /// The architectures whose programs the machine runs, the native one first.
+    /// The architectures that the machine runs, the native one first.
     pub arches: Vec<Arch>,
     /// Treat warnings as errors.
     pub strict: bool,
-    /// The release of systemd; one that isn't known is the nearest.
+    /// The release of systemd; an unknown one is replaced by the nearest.
     pub version: SystemdVersion,
-    /// The oldest kernel that runs the filter; without it, also an old one.
+    /// The oldest kernel that runs the filter; `None` includes old ones.
     pub kernel: Option<KernelVersion>,
 }
 
 impl SystemdOptions {
-    /// For a machine of this architecture, not strict, with the newest systemd that is known.
+    /// For a machine of this architecture, not strict, with the newest known systemd.
     pub fn new(native: Arch) -> SystemdOptions {
         SystemdOptions {
             arches: filters::local_arches(native),
@@ -338,8 +339,8 @@ impl SystemdOptions {
 
 /// Parses a unit, or a unit and its drop-ins as `systemctl cat` prints them.
 ///
-/// The name of the source tells whether it is a drop-in (`x.service.d/10.conf`) and which section counts; the text of a
-/// source with the name of a unit or a drop-in is one file, never that of `systemctl cat`.
+/// The name of the source determines whether it is a drop-in (`x.service.d/10.conf`) and which section applies; the
+/// text of a source with the name of a unit or a drop-in is one file, never the output of `systemctl cat`.
 ///
 /// ```
 /// use tamis_abi::{Action, Arch, SeccompData};
@@ -374,7 +375,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
                 .help("give it on standard input, or rename it: then each file in it is read by itself"),
         );
     }
-    let unit = unit::parse(source, text, titles, unit::Kept::Settings, &mut sink);
+    let unit = unit::parse(source, text, titles, unit::Retained::Settings, &mut sink);
     let settings = settings::read(titles.section(), &unit, options, &mut sink);
     if settings.is_empty() && !sink.has_failed() {
         let message = "the unit has no directive that installs a filter";
@@ -406,8 +407,8 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
             default: Action::ALLOW,
         });
     }
-    // Filters allow all calls of other architectures, except that of `SystemCallArchitectures=`. systemd doesn't install
-    // that one if the list has all architectures of the machine, which then gets no calls of others.
+    // Filters allow all calls of other architectures, except that of `SystemCallArchitectures=`. systemd doesn't
+    // install that one if the list has all architectures of the machine, which then executes no calls of others.
     let bad_arch = match settings.arches {
         Some(_) => Action::KILL_THREAD,
         None => Action::ALLOW,

@@ -54,9 +54,9 @@ const OTHERS: [&str; 7] = [
     "RestrictNamespaces",
     "Personality",
 ];
-/// Those that list calls.
+/// The lists of calls.
 const LISTS: [&str; 2] = ["SystemCallFilter", "SystemCallLog"];
-/// The largest errno, which systemd accepts and libseccomp doesn't.
+/// The largest errno of systemd; libseccomp rejects it.
 const LAST_ERRNO: u16 = 4095;
 
 /// The kinds of namespaces and their flags.
@@ -88,14 +88,14 @@ pub(super) struct Families {
     pub(super) is_allow_list: bool,
     pub(super) families: BTreeSet<u64>,
     pub(super) span: Span,
-    /// Whether it is that of `none`: another list then starts anew.
+    /// Whether it is the list of `none`: another assignment then starts a new list.
     is_none: bool,
 }
 
 /// The restrictions of a unit.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    /// The release of systemd that reads it.
+    /// The release of systemd that reads the unit.
     pub(super) version: SystemdVersion,
     pub(super) filter: Option<CallList>,
     pub(super) log: Option<CallList>,
@@ -125,13 +125,14 @@ impl Settings {
         }
     }
 
-    /// The span that turns a switch on, if it is on.
+    /// The span of the assignment that turns a switch on.
     pub(super) fn switch(&self, switch: Switch) -> Option<Span> {
         let mut on = self.switches.iter().filter(|(on, _)| *on == switch);
         on.next().map(|(_, span)| *span)
     }
 
-    /// Those whose filters systemd installs before that of `SystemCallArchitectures=`: for all architectures of the machine.
+    /// The settings with filters before that of `SystemCallArchitectures=`, which are installed for all architectures
+    /// of the machine.
     pub(super) fn early(&self) -> Settings {
         let mut early = Settings {
             filter: None,
@@ -141,17 +142,17 @@ impl Settings {
         early
             .switches
             .retain(|(switch, _)| *switch != Switch::LockPersonality);
-        // A list that denies nothing makes no filter.
+        // A deny list without calls yields no filter.
         early
             .families
             .take_if(|list| !list.is_allow_list && list.families.is_empty());
         early
     }
 
-    /// How many settings make a filter after that: for each architecture that is left, whatever it denies there.
+    /// The number of settings with filters after that: one for each remaining architecture, even without denials.
     pub(super) fn late_count(&self) -> usize {
         let has_filter = self.filter.as_ref().is_some_and(CallList::is_installed);
-        // A list of calls to log without any makes no filter, whatever its sign.
+        // An empty list of logged calls yields no filter.
         let has_log = self.log.as_ref().is_some_and(|list| !list.calls.is_empty());
         let is_locked = self.switch(Switch::LockPersonality).is_some();
         [has_filter, has_log, is_locked]
@@ -172,8 +173,8 @@ impl Settings {
     }
 }
 
-/// The flags that systemd treats as all: those of [`NAMESPACES`], in older releases except the one for time, which is then
-/// allowed only by name.
+/// The flags that systemd treats as all: those of [`NAMESPACES`], in older releases except the one for time, which is
+/// then allowed only by name.
 pub(crate) fn all_namespaces(version: SystemdVersion) -> u64 {
     let all = NAMESPACES
         .iter()
@@ -186,18 +187,18 @@ pub(crate) fn namespaces() -> impl Iterator<Item = (&'static str, u64)> {
     NAMESPACES.into_iter()
 }
 
-/// The directives that say something about filters.
+/// The directives that affect filters.
 fn names() -> impl Iterator<Item = &'static str> {
     SWITCHES.iter().map(|(name, _)| *name).chain(OTHERS)
 }
 
-/// Whether a directive says something about filters.
+/// Whether a directive affects filters.
 pub(super) fn is_setting(key: &str) -> bool {
     names().any(|name| name == key)
 }
 
-/// Applies all assignments of a unit. If its name doesn't say which section counts, that is the first of a unit that
-/// runs programs.
+/// Applies all assignments of a unit. If its name doesn't determine the section, the first section that runs programs
+/// applies.
 pub(super) fn read(
     section: Option<&'static str>,
     unit: &Unit,
@@ -217,7 +218,7 @@ pub(super) fn read(
         sets: calls::Sets::new(),
         ended: None,
     };
-    // The lists come last: what they do may depend on the errno.
+    // Lists are applied last, because they may depend on the errno.
     let mut lists = Vec::new();
     for (name, span) in &unit.sections {
         reader.header(name, *span);
@@ -253,17 +254,17 @@ struct Reader<'a> {
     sink: &'a mut Sink,
     settings: Settings,
     sets: calls::Sets,
-    /// The file that systemd reads no further.
+    /// The file with a syntax error; systemd ignores its rest.
     ended: Option<FileIndex>,
 }
 
 impl Reader<'_> {
-    /// Whether systemd reads a section of this name in the unit.
+    /// Whether systemd reads a section with this name in the unit.
     fn knows(&self, section: &str) -> bool {
         ["Unit", "Install", self.section].contains(&section) || section.starts_with("X-")
     }
 
-    /// Warns of a section that systemd ignores.
+    /// Warns about a section that systemd ignores.
     fn header(&mut self, name: &str, span: Span) {
         if !self.knows(name) {
             let message = format!("unknown section `[{name}]`");
@@ -278,7 +279,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether an assignment affects the filter; warns of unknown ones.
+    /// Whether an assignment affects the filter; warns about unknown ones.
     fn is_ours(&mut self, assignment: &Assignment) -> bool {
         let key = assignment.key.piece();
         let section = assignment.section.as_ref();
@@ -294,7 +295,7 @@ impl Reader<'_> {
             }
             return runs_programs;
         }
-        // What follows only warns.
+        // The rest only warns.
         if !self.sink.wants_more() {
             return false;
         }
@@ -305,7 +306,7 @@ impl Reader<'_> {
         false
     }
 
-    /// Warns of a directive that makes no filter if this release of systemd doesn't obey it in its section.
+    /// Warns about a directive without a filter that this release of systemd ignores in its section.
     fn others(&mut self, section: &str, key: Piece) {
         let version = self.settings.version;
         let warning = |message| Diagnostic::warning(code::SYSTEMD_DIRECTIVE, message);
@@ -385,7 +386,7 @@ impl Reader<'_> {
         reading.assign(list, assignment);
     }
 
-    /// Allows `write` where systemd does, and reports a word that denies it.
+    /// Allows `write` if systemd does, and reports a word that denies it.
     fn allow_write(&mut self) {
         let version = self.settings.version;
         let list = self.settings.filter.as_mut();
@@ -410,7 +411,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Leaves out the filter of `MemoryDenyWriteExecute=` where the kernel does its work, and reports it.
+    /// Omits the filter of `MemoryDenyWriteExecute=` if the kernel replaces it, and reports this.
     fn check_mappings(&mut self) {
         let version = self.settings.version;
         let span = self.settings.switch(Switch::MemoryDenyWriteExecute);
@@ -456,7 +457,7 @@ impl Reader<'_> {
                     .help(help),
             );
         };
-        // A specifier may stand for no name: then the line is ignored, and what was on stays on.
+        // If a specifier expands to an empty name, systemd ignores the line, and the previous value remains.
         if found == Hostname::Fixed || !assignment.value.text().contains('%') {
             self.turn(
                 Switch::ProtectHostname,
@@ -517,7 +518,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reports actions that systemd accepts and libseccomp refuses, so that the service fails to start: a rule of an
+    /// Reports actions that systemd accepts and libseccomp rejects, so that the service fails to start: a rule of an
     /// allow list with the default action of the filter, and the errno 4095.
     fn check_answers(&mut self) {
         let Some(list) = &self.settings.filter else {
@@ -711,7 +712,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Warns of an unknown name, which systemd ignores.
+    /// Warns about an unknown name, which systemd ignores.
     fn ignored(&mut self, word: Piece, what: &str, help: &str) {
         let message = format!("unknown {what} `{}`", word.text);
         self.sink.report(
@@ -722,7 +723,7 @@ impl Reader<'_> {
     }
 }
 
-/// The action that libseccomp has for a list of allowed calls as that of all others.
+/// The action for unlisted calls that systemd passes to libseccomp for an allow list.
 fn filter_default(usual: Answer, version: SystemdVersion, native: Arch) -> Answer {
     match version.answers_unknown_calls_with_enosys() {
         true => calls::errno("ENOSYS", native).map_or(usual, Answer::Errno),
@@ -743,7 +744,7 @@ pub(crate) fn is_family(name: &str) -> bool {
     name.starts_with("AF_") && !["AF_UNSPEC", "AF_MAX"].contains(&name)
 }
 
-/// Whether systemd gives programs the personality of an architecture: the native one, or its 32-bit predecessor.
+/// Whether systemd can set the personality of an architecture: the native one, or its 32-bit predecessor.
 fn runs(native: Arch, arch: Arch) -> bool {
     let predecessor = match native {
         Arch::X86_64 => Some(Arch::X86),
@@ -757,7 +758,7 @@ fn runs(native: Arch, arch: Arch) -> bool {
     arch == native || predecessor == Some(arch)
 }
 
-/// The architecture that systemd calls by this name.
+/// The architecture with this name in systemd.
 fn arch(name: &str) -> Option<Arch> {
     Arch::all().find(|arch| arch_name(*arch) == Some(name))
 }

@@ -1,8 +1,8 @@
 //! The tables in `data/`: systemd's sets of calls and its directives, each with the releases that have it.
 //!
-//! A row has the first main release that has its names, or a range of releases if it isn't certain which. A stable branch
-//! gets names later than its main release; in which of its releases is known only of the ones whose sources were read. So a name
-//! is in a release for certain, possibly or not at all ([`Membership`]), and readers take the case that denies more.
+//! A row has the first main release with its names, or a range of releases if it is uncertain. Stable branches get
+//! names later than their main release; the exact release is known only for the inspected sources. So a name is in a
+//! release certainly, possibly or not at all ([`Membership`]), and readers choose the stricter case.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -13,7 +13,7 @@ use super::version::{PointRelease, SystemdVersion};
 const SETS: &str = include_str!("../../data/systemd-sets.tsv");
 const DIRECTIVES: &str = include_str!("../../data/systemd-directives.tsv");
 
-/// The sections that have the directives of a template.
+/// The sections with the directives of a template.
 const TEMPLATES: [(&str, &[&str]); 3] = [
     ("exec-common", &["Service", "Socket", "Mount", "Swap"]),
     (
@@ -26,7 +26,7 @@ const TEMPLATES: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// The names of errnos that systemd knows: those of the C library's `<errno.h>`, without the kernel's internal ones.
+/// The names of errnos in systemd: those of the C library's `<errno.h>`, without the kernel's internal ones.
 const ERRNOS: &str = "\
     E2BIG EACCES EADDRINUSE EADDRNOTAVAIL EADV EAFNOSUPPORT EAGAIN EALREADY EBADE EBADF EBADFD EBADMSG \
     EBADR EBADRQC EBADSLT EBFONT EBUSY ECANCELED ECHILD ECHRNG ECOMM ECONNABORTED ECONNREFUSED \
@@ -41,12 +41,12 @@ const ERRNOS: &str = "\
     EREMOTE EREMOTEIO ERESTART ERFKILL EROFS ESHUTDOWN ESOCKTNOSUPPORT ESPIPE ESRCH ESRMNT ESTALE \
     ESTRPIPE ETIME ETIMEDOUT ETOOMANYREFS ETXTBSY EUCLEAN EUNATCH EUSERS EWOULDBLOCK EXDEV EXFULL";
 
-/// Whether systemd knows an errno by this name.
+/// Whether systemd has an errno with this name.
 pub(super) fn is_errno_name(name: &str) -> bool {
     ERRNOS.split(' ').any(|errno| errno == name)
 }
 
-/// How certain it is that a release has a name.
+/// The certainty that a release has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Membership {
     /// The release may have it.
@@ -59,13 +59,13 @@ pub(super) enum Membership {
 struct Row {
     /// The set or section.
     title: &'static str,
-    /// The main releases one of which is the first with the names.
+    /// The first main release with the names is in this range.
     first: RangeInclusive<u16>,
     /// The last main release with them.
     last: Option<u16>,
-    /// Releases of stable branches that have them though the main release may not.
+    /// Releases of stable branches with the names, even if the main release may lack them.
     stable: Vec<SystemdVersion>,
-    /// The main releases one of which is the first that accepts the names without effect.
+    /// The first main release that accepts the names without effect is in this range.
     ignored: Option<RangeInclusive<u16>>,
     names: &'static str,
 }
@@ -82,7 +82,7 @@ impl Row {
             return None;
         }
         if major >= *self.first.end() {
-            // A later release of the last branch may have lost them.
+            // A later release of the last branch may have lost the names.
             let is_certain = self.last != Some(major) || was_read(version);
             return Some(match is_certain {
                 true => Membership::Certain,
@@ -108,18 +108,18 @@ impl Row {
     }
 }
 
-/// The number of the newest release of a branch whose sources were read.
+/// The number of the newest inspected release of a branch.
 fn newest_read(major: u16) -> Option<u16> {
     let branch = trees().iter().filter(|tree| tree.major == major);
     let points = branch.map(|tree| match tree.point {
         PointRelease::Number(point) => point,
-        // A main release is named without a number.
+        // The name of a main release has no number.
         PointRelease::Newest | PointRelease::Unknown => 0,
     });
     points.max()
 }
 
-/// Whether a release is not newer than one of its branch whose sources were read.
+/// Whether a release is not newer than an inspected one of its branch.
 fn was_read(version: SystemdVersion) -> bool {
     newest_read(version.major).is_some_and(|newest| match version.point {
         PointRelease::Newest => true,
@@ -128,7 +128,7 @@ fn was_read(version: SystemdVersion) -> bool {
     })
 }
 
-/// The releases whose sources were read, the oldest first.
+/// The inspected releases, the oldest first.
 pub(super) fn trees() -> &'static [SystemdVersion] {
     static TREES: LazyLock<Vec<SystemdVersion>> = LazyLock::new(|| {
         let mut lines = SETS.lines();
@@ -193,7 +193,7 @@ pub(super) fn has_set(name: &str, version: SystemdVersion) -> bool {
     rows.any(|row| row.membership(version).is_some())
 }
 
-/// The first main release that has a set, if any has.
+/// The first main release with a set.
 pub(super) fn first_with_set(name: &str) -> Option<u16> {
     let rows = set_rows().iter().filter(|row| row.title == name);
     rows.map(|row| *row.first.end()).min()
@@ -240,7 +240,7 @@ fn add_calls(
     }
 }
 
-/// The calls of a set that a release has for certain, or all that it may have.
+/// The calls that a set certainly has in a release, or may have.
 pub(super) fn calls_from(
     set_name: &str,
     version: SystemdVersion,
@@ -272,10 +272,10 @@ pub(super) fn is_known(call: &str) -> bool {
     KNOWN.contains(call)
 }
 
-/// What a release makes of a directive.
+/// The treatment of a directive by a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// It is obeyed.
+    /// It has its effect.
     Obeyed,
     /// It is accepted without effect, since a release of this range.
     Ignored(RangeInclusive<u16>),
@@ -283,7 +283,7 @@ pub(super) enum Reading {
     Newer(u16),
 }
 
-/// What a release makes of a directive in a section; `None` if no release knows it there.
+/// The treatment of a directive in a section; `None` if no release has it there.
 pub(super) fn directive(section: &str, name: &str, version: SystemdVersion) -> Option<Reading> {
     let mut rows = rows_of(section).filter(|row| row.names().any(|own| own == name));
     let row = rows.next()?;
@@ -350,7 +350,7 @@ mod tests {
         }
     }
 
-    /// A member of `@file-system` that 257.13 has, and a main release since 257 or 258.
+    /// A member of `@file-system` in 257.13, and in main releases since 257 or 258.
     #[test]
     fn a_release_between_those_that_were_read_may_have_a_name() {
         let of = |text| {

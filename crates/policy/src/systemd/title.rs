@@ -1,10 +1,10 @@
-//! Which files a text has: one, or those of a unit as `systemctl cat` prints them.
+//! The files in a text: one, or those of a unit in the output of `systemctl cat`.
 //!
 //! `systemctl cat` prints `# PATH` before each file, the unit first and then its drop-ins, with an empty line in
-//! between. A comment may look the same, so only what it would print counts: the first line has to be such a title, and
-//! the name of the input no name of a unit or drop-in, whose text is that file and nothing else. Drop-ins may be
-//! in the folder of the unit, of its other names, of its template, of a prefix of its name or of its type; all are of its type.
-//! What can't be told from a comment is an error of [`unit`](super::unit) if it matters.
+//! between. A comment may have the same form, so the text must satisfy two conditions: the first line is such a title,
+//! and the name of the input isn't that of a unit or drop-in, whose text is a single file. Drop-ins may be in the
+//! folder of the unit, of its other names, of its template, of a prefix of its name or of its type; all have its type.
+//! Ambiguous comments are errors of [`unit`](super::unit) if they matter.
 
 use super::unit::{Line, lines};
 
@@ -24,7 +24,7 @@ struct UnitFile<'t> {
 }
 
 impl<'t> UnitFile<'t> {
-    /// Of the path or the name of a file.
+    /// From the path or the name of a file.
     fn of_path(path: &'t str) -> Option<UnitFile<'t>> {
         let mut components = path.rsplit('/');
         let name = components.next()?;
@@ -43,7 +43,7 @@ impl<'t> UnitFile<'t> {
         })
     }
 
-    /// Of the line that `systemctl cat` prints before it.
+    /// From the line that `systemctl cat` prints before the file.
     fn of_title(line: &'t str) -> Option<UnitFile<'t>> {
         let path = line.strip_prefix("# ")?;
         let is_path = path.starts_with('/') && !path.contains(char::is_whitespace);
@@ -54,16 +54,16 @@ impl<'t> UnitFile<'t> {
 /// The files of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Titles<'t> {
-    /// The file that the input is, or the first of those in it.
+    /// The input itself, or the first file in it.
     first: Option<UnitFile<'t>>,
-    /// Whether `systemctl cat` has printed the text.
+    /// Whether the text is output of `systemctl cat`.
     is_printed: bool,
-    /// Whether it may have, but the name is that of one file.
+    /// Whether it may be, but has the name of a single file.
     looks_printed: bool,
 }
 
 impl<'t> Titles<'t> {
-    /// Of the name and the text of an input.
+    /// From the name and the text of an input.
     pub(super) fn new(input: &'t str, text: &'t str) -> Titles<'t> {
         let own = UnitFile::of_path(input);
         let line = lines(text).next().map_or("", |line| line.text);
@@ -78,12 +78,12 @@ impl<'t> Titles<'t> {
         }
     }
 
-    /// Whether the input is read as one file because of its name, and its text looks like that of several.
+    /// Whether the name identifies a single file, but the text resembles several.
     pub(super) fn looks_printed(&self) -> bool {
         self.looks_printed
     }
 
-    /// The section that counts, if a name says so.
+    /// The section that applies, if the name determines it.
     pub(super) fn section(&self) -> Option<&'static str> {
         self.first.map(|first| SECTIONS[first.kind])
     }
@@ -98,7 +98,7 @@ impl<'t> Titles<'t> {
         (line.start == 0 || line.follows_empty) && self.file(line.text).is_some()
     }
 
-    /// Whether a line is the title of a drop-in, if it is where titles are.
+    /// Whether a line is the title of a drop-in at a possible place.
     pub(super) fn begins_drop_in(&self, line: &str) -> bool {
         self.file(line).is_some_and(|file| file.is_drop_in)
     }
@@ -111,7 +111,7 @@ impl<'t> Titles<'t> {
             && UnitFile::of_title(line).is_some_and(is_unit)
     }
 
-    /// The file of the unit of this title.
+    /// The file in a title, if it belongs to the unit.
     fn file<'l>(&self, line: &'l str) -> Option<UnitFile<'l>> {
         let first = self.first.filter(|_| self.is_printed)?;
         let file = UnitFile::of_title(line)?;

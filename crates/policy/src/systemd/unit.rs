@@ -2,9 +2,9 @@
 //!
 //! These are systemd's rules for lines. A line ends with a line feed, a carriage return or a NUL. A line that begins
 //! with `#` or `;` is a comment, even between lines joined by a backslash; an escaped backslash doesn't join. A line
-//! that is neither a section nor an assignment is ignored, with a warning; a section header that is not one, and a line
-//! of more than 1 MiB, make systemd refuse the whole unit, or ignore the rest of a drop-in. White space is only what
-//! systemd takes for it.
+//! that is neither a section nor an assignment is ignored, with a warning. An invalid section header, and a line of
+//! more than 1 MiB, make systemd reject the whole unit, or ignore the rest of a drop-in. White space is systemd's
+//! [`WHITE_SPACE`].
 
 use std::borrow::Cow;
 
@@ -15,9 +15,9 @@ use super::title::Titles;
 use super::value::Value;
 use crate::sink::Sink;
 
-/// What systemd takes for white space.
+/// systemd's white space.
 pub(super) const WHITE_SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
-/// systemd's limit of a line with its end, and of a line with those that it joins, in bytes.
+/// systemd's limit of a line with its end, and of a line with its continuations, in bytes.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// A piece of text with its span.
@@ -51,16 +51,16 @@ pub(super) struct Unit<'t> {
     pub(super) sections: Vec<(Cow<'t, str>, Span)>,
 }
 
-/// Which assignments are kept.
+/// The assignments to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum Retained {
     /// Every one.
     All,
-    /// Those that say something about filters, and of others the first, of which one may be misspelt.
+    /// Those that affect filters, and the first of the others, which may be misspelt.
     Settings,
 }
 
-/// How many others.
+/// The limit of the others.
 const MAX_OTHERS: usize = 1 << 12;
 
 /// The lines of a text, in order: of a unit, or of a unit and its drop-ins as `systemctl cat` prints them.
@@ -68,7 +68,7 @@ pub(super) fn parse<'t>(
     source: SourceId,
     text: &'t str,
     titles: Titles<'t>,
-    kept: Kept,
+    kept: Retained,
     sink: &mut Sink,
 ) -> Unit<'t> {
     let mut reader = Reader {
@@ -83,8 +83,8 @@ pub(super) fn parse<'t>(
         is_after_title: false,
         other_unit: None,
         others_left: match kept {
-            Kept::All => usize::MAX,
-            Kept::Settings => MAX_OTHERS,
+            Retained::All => usize::MAX,
+            Retained::Settings => MAX_OTHERS,
         },
     };
     let mut lines = lines(text).peekable();
@@ -128,17 +128,17 @@ fn continues(line: &str) -> bool {
     backslashes % 2 == 1
 }
 
-/// A line and where it starts.
+/// A line with its offset.
 pub(super) struct Line<'t> {
     pub(super) start: usize,
     pub(super) text: &'t str,
     /// Whether the line before it is empty.
     pub(super) follows_empty: bool,
-    /// Its length with the characters that end it.
+    /// Its length with the line end.
     with_ends_bytes: usize,
 }
 
-/// The lines of a text. Different characters that end lines, such as a carriage return and a line feed, are one end.
+/// The lines of a text. Adjacent different line ends, such as a carriage return and a line feed, are one end.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     const ENDS: [char; 3] = ['\n', '\r', '\0'];
     let mut start = 0;
@@ -148,7 +148,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
         let length = rest.find(ENDS).unwrap_or(rest.len());
         let mut ends = String::new();
         for end in rest[length..].chars().take_while(|c| ENDS.contains(c)) {
-            // Nothing belongs to the end of a line after a NUL.
+            // A NUL ends a line alone.
             if ends.contains(end) || ends.ends_with('\0') {
                 break;
             }
@@ -166,7 +166,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// The byte order mark of a file, which systemd removes once, from whichever line has it.
+/// The byte order mark of a file, which systemd removes once, from any line.
 #[derive(Default)]
 struct Mark {
     was_read: bool,
@@ -190,15 +190,15 @@ struct Reader<'t> {
     section: Option<Cow<'t, str>>,
     unit: Unit<'t>,
     mark: Mark,
-    /// Whether what is read may be outside of all sections, in a file whose title was read or may have been.
+    /// Whether a line may be outside of all sections, after a definite or possible title of a file.
     is_after_title: bool,
-    /// A comment behind an empty line that looks like the title of another unit, if nothing but comments follows yet.
+    /// A comment after an empty line that resembles the title of another unit, followed only by comments so far.
     other_unit: Option<Span>,
-    /// How many more assignments are kept that say nothing about filters.
+    /// The remaining number of kept assignments that don't affect filters.
     others_left: usize,
 }
 
-/// systemd reads the file no further.
+/// systemd ignores the rest of the file.
 struct EndOfFile;
 
 impl<'t> Reader<'t> {
@@ -225,7 +225,7 @@ impl<'t> Reader<'t> {
                 return Err(EndOfFile);
             }
             let with_ends_bytes = line.with_ends_bytes;
-            // The title of a drop-in follows a line that is not empty if the file before it lacks its last line feed.
+            // The title of a drop-in follows a non-empty line if the previous file lacks its last line feed.
             self.is_after_title |= self.titles.begins_drop_in(line.text);
             let is_other = line.follows_empty && self.titles.names_other_unit(line.text);
             if joined.is_none() && !sink.wants_more() && is_noise(&line) {
@@ -338,7 +338,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Whether a line would only be ignored with a warning, however it continues.
+/// Whether a line would only be ignored with a warning, regardless of its continuation.
 fn is_noise(line: &Line<'_>) -> bool {
     line.with_ends_bytes <= MAX_LINE_BYTES && !line.text.contains(['=', '[', '\\'])
 }
@@ -349,7 +349,7 @@ fn ignored(message: &str, span: Span, help: &str) -> Diagnostic {
         .help(help)
 }
 
-/// The text of a second unit, whose restrictions would be taken for those of the first.
+/// The error for a second unit, whose restrictions would be merged into the first.
 fn another_unit(title: Span) -> Diagnostic {
     let message = "the text of more than one unit";
     Diagnostic::error(code::SYSTEMD_REFUSED, message)
@@ -358,7 +358,8 @@ fn another_unit(title: Span) -> Diagnostic {
         .help("give `systemctl cat` one unit; if the line is a comment, put a space before its `#`")
 }
 
-/// An assignment that systemd ignores if the comment before it is the title of a file, and obeys if it is not.
+/// The error for an assignment that systemd ignores if the comment before it is the title of a file, and otherwise
+/// applies.
 fn after_title(span: Span) -> Diagnostic {
     let message = "an assignment outside of a section after the title of a file";
     Diagnostic::error(code::SYSTEMD_SYNTAX, message)
@@ -366,7 +367,7 @@ fn after_title(span: Span) -> Diagnostic {
         .help("begin the file with `[Service]`; if the line `# /...` is only a comment, remove it")
 }
 
-/// What makes systemd refuse the unit, or ignore the rest of a drop-in.
+/// An error for which systemd rejects the unit, or ignores the rest of a drop-in.
 pub(super) fn refused(message: &str, span: Span, help: &str, file: FileIndex) -> Diagnostic {
     let diagnostic = match file.is_drop_in {
         true => Diagnostic::warning(code::SYSTEMD_REFUSED, message)
@@ -376,7 +377,7 @@ pub(super) fn refused(message: &str, span: Span, help: &str, file: FileIndex) ->
     diagnostic.help(help)
 }
 
-/// What makes systemd refuse the unit, without a help.
+/// An error for which systemd rejects the unit, without a help.
 pub(super) fn not_started(message: &str, span: Span) -> Diagnostic {
     Diagnostic::error(code::SYSTEMD_REFUSED, message).label(span, "systemd doesn't start the unit")
 }
@@ -400,7 +401,13 @@ mod tests {
         let mut sources = tamis_diag::Sources::new();
         let source = sources.add("x", text);
         let mut sink = Sink::new(false);
-        let unit = parse(source, text, Titles::new("x", text), Kept::All, &mut sink);
+        let unit = parse(
+            source,
+            text,
+            Titles::new("x", text),
+            Retained::All,
+            &mut sink,
+        );
         let [assignment] = unit.assignments.as_slice() else {
             panic!("{unit:?}");
         };

@@ -1,8 +1,8 @@
-//! A line or a part of it, perhaps joined from several lines, with the places of its bytes; and its words.
+//! A line or a part of it, possibly joined from several lines, with the places of its bytes; and its words.
 //!
-//! systemd splits values in two ways. Both take a backslash for an escape of the next character, which may be white
-//! space. Lists of calls and of namespaces keep quotes, so `"read"` is no call; lists of architectures and address
-//! families remove them, wherever they are in a word.
+//! systemd splits values in two ways. In both, a backslash escapes the next character, which may be white space. Lists
+//! of calls and of namespaces keep quotes, so `"read"` is no call; lists of architectures and address families remove
+//! them anywhere in a word.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,22 +16,22 @@ use super::unit::{Piece, WHITE_SPACE};
 pub(super) struct Value<'t> {
     text: Cow<'t, str>,
     source: SourceId,
-    /// Where the first byte is in the source.
+    /// The offset of the first byte in the source.
     start: u32,
-    /// The first byte of each line that is joined to the first: its index in `text` and in the source. Few values have any.
+    /// The first byte of each continuation line: its index in `text` and in the source. Few values have any.
     joined: Vec<(usize, usize)>,
 }
 
-/// Whether quotes belong to words.
+/// The treatment of quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quotes {
-    /// They are characters like others.
+    /// They are ordinary characters.
     Kept,
     /// They are removed, and white space between them belongs to the word.
     Removed,
 }
 
-/// A word without escapes and, if so asked, quotes.
+/// A word without escapes and, if requested, without quotes.
 #[derive(Clone, Debug)]
 pub(super) struct Word {
     pub(super) text: String,
@@ -51,7 +51,7 @@ impl Word {
 #[derive(Debug, Default)]
 pub(super) struct Words {
     pub(super) words: Vec<Word>,
-    /// A last word without the end of its quotes or its escape, which systemd ignores.
+    /// An unterminated last word, which systemd ignores.
     pub(super) unfinished: Option<Span>,
 }
 
@@ -74,7 +74,7 @@ impl<'t> Value<'t> {
         self.text
     }
 
-    /// The place of everything.
+    /// The span of the whole value.
     pub(super) fn span(&self) -> Span {
         self.place(0..self.text.len())
     }
@@ -86,7 +86,7 @@ impl<'t> Value<'t> {
         }
     }
 
-    /// The place of some bytes.
+    /// The span of a range of bytes.
     pub(super) fn place(&self, range: Range<usize>) -> Span {
         let start = self.place_of(range.start);
         let end = match range.end.checked_sub(1) {
@@ -104,7 +104,7 @@ impl<'t> Value<'t> {
         }
     }
 
-    /// A part of it.
+    /// A part of the value.
     pub(super) fn slice(&self, range: Range<usize>) -> Value<'t> {
         let later = self.joined.iter();
         let later = later.filter(|(start, _)| *start > range.start && *start < range.end);
@@ -123,14 +123,14 @@ impl<'t> Value<'t> {
         }
     }
 
-    /// Without white space around it.
+    /// The value without surrounding white space.
     pub(super) fn trim(&self) -> Value<'t> {
         let kept = self.text.trim_start_matches(WHITE_SPACE);
         let start = self.text.len() - kept.len();
         self.slice(start..start + kept.trim_end_matches(WHITE_SPACE).len())
     }
 
-    /// With a space in place of the backslash at the end.
+    /// The value with a space instead of the trailing backslash.
     pub(super) fn without_last_byte(self) -> Value<'t> {
         let mut text = self.text.into_owned();
         text.pop();
@@ -141,7 +141,7 @@ impl<'t> Value<'t> {
         }
     }
 
-    /// This and another line.
+    /// The value joined with another line.
     pub(super) fn join(mut self, line: &Value<'t>) -> Value<'t> {
         let length = self.text.len();
         let later = line.joined.iter();
@@ -156,7 +156,7 @@ impl<'t> Value<'t> {
         }
     }
 
-    /// Whether it begins with `~`, and what follows.
+    /// Whether the value begins with `~`, and the rest.
     pub(super) fn without_tilde(&self) -> (bool, Value<'t>) {
         let is_inverted = self.text.starts_with('~');
         (
@@ -165,7 +165,7 @@ impl<'t> Value<'t> {
         )
     }
 
-    /// The words of it.
+    /// The words of the value.
     pub(super) fn words(&self, quotes: Quotes) -> Words {
         let mut words = Words::default();
         let mut chars = self.text.char_indices().peekable();

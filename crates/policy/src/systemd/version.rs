@@ -1,8 +1,8 @@
-//! Releases of systemd, and what differs between them in the filters that a unit gets.
+//! Releases of systemd, and their differences in the filters of a unit.
 //!
 //! The facts are those of systemd's sources: `src/shared/seccomp-util.c`, `src/core/execute.c` (to 254),
-//! `src/core/exec-invoke.c` (since 255), `load-fragment.c`. Where the release of a change isn't certain, the function here
-//! says which reading is never looser than systemd, and that reading counts.
+//! `src/core/exec-invoke.c` (since 255), `load-fragment.c`. If the release of a change is uncertain, the reading that
+//! is never looser than systemd applies.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,18 +23,18 @@ use super::tables;
 pub struct SystemdVersion {
     /// The number of the main release.
     pub major: u16,
-    /// Which release of the stable branch.
+    /// The release of the stable branch.
     pub point: PointRelease,
 }
 
 /// A release of a stable branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PointRelease {
-    /// The newest that is known.
+    /// The newest known release.
     Newest,
     /// The release with this number; 0 is the main release.
     Number(u16),
-    /// Any, with what a distribution has added: what only some releases have is uncertain.
+    /// An unknown release with possible changes of a distribution: features of some releases only are uncertain.
     Unknown,
 }
 
@@ -42,7 +42,7 @@ pub enum PointRelease {
 const MDWE_KERNEL: KernelVersion = KernelVersion::new(6, 3);
 
 impl SystemdVersion {
-    /// The oldest that is known.
+    /// The oldest known release.
     pub const OLDEST: SystemdVersion = SystemdVersion::branch(252);
 
     /// The newest release of a branch.
@@ -61,14 +61,14 @@ impl SystemdVersion {
         }
     }
 
-    /// The newest that is known.
+    /// The newest known release.
     pub fn newest() -> SystemdVersion {
         let trees = tables::trees().iter().copied();
         let newest = trees.max().unwrap_or(SystemdVersion::OLDEST);
         SystemdVersion::branch(newest.major)
     }
 
-    /// This release, or the nearest of those that are known.
+    /// This release, or the nearest known one.
     pub fn known(self) -> SystemdVersion {
         let (oldest, newest) = (SystemdVersion::OLDEST, SystemdVersion::newest());
         match self.major {
@@ -78,40 +78,40 @@ impl SystemdVersion {
         }
     }
 
-    /// Whether a list of allowed calls answers calls outside of `@known` with `ENOSYS`: `override_default_action`, of 255 or
-    /// 256. The action for all others is the stricter one, so it counts for 255.
+    /// Whether calls outside of `@known` get `ENOSYS` with an allow list: `override_default_action`, of 255 or 256. The
+    /// action for all others is the stricter one, so 255 is included.
     pub(crate) const fn answers_unknown_calls_with_enosys(self) -> bool {
         self.major >= 256
     }
 
-    /// Whether `write` is allowed whatever the list says: since 257, and in late releases of 256, which are taken for early
-    /// ones.
+    /// Whether `write` is allowed regardless of the list: since 257, and in late releases of 256, which are treated
+    /// like early ones.
     pub(crate) const fn always_allows_write(self) -> bool {
         self.major >= 257
     }
 
-    /// Whether `MemoryDenyWriteExecute=` is `PR_SET_MDWE` on every kernel since this one, and no filter.
+    /// Whether `MemoryDenyWriteExecute=` is `PR_SET_MDWE` without a filter on every kernel since this one.
     pub(crate) fn has_mdwe(self, kernel: Option<KernelVersion>) -> bool {
         self.may_have_mdwe() && kernel.is_some_and(|kernel| kernel >= MDWE_KERNEL)
     }
 
-    /// Whether that is so on new kernels.
+    /// Whether this is the case on new kernels.
     pub(crate) const fn may_have_mdwe(self) -> bool {
         self.major >= 254
     }
 
-    /// Whether namespaces of time are among all those that `RestrictNamespaces=` means.
+    /// Whether `RestrictNamespaces=` includes time namespaces in all namespaces.
     pub(crate) const fn restricts_time(self) -> bool {
         self.major >= 258
     }
 
-    /// Whether `ProtectHostname=` takes `private` and names.
+    /// Whether `ProtectHostname=` accepts `private` and names.
     pub(super) const fn has_private_hostname(self) -> bool {
         self.major >= 258
     }
 
-    /// Whether an unknown family in `RestrictAddressFamilies=` ends the line, so that words behind it that permit or deny
-    /// families have no effect. 261 or 262 began with that; for 261 the reading that denies more counts.
+    /// Whether an unknown family in `RestrictAddressFamilies=` ends the line, so that subsequent families have no
+    /// effect. This began with 261 or 262; for 261 the stricter reading applies.
     pub(super) const fn unknown_family_ends_line(self, permits: bool) -> bool {
         self.major >= 262 || self.major == 261 && permits
     }
@@ -126,7 +126,7 @@ impl fmt::Display for SystemdVersion {
     }
 }
 
-/// A text is no version of systemd.
+/// The error for a text that is not a version of systemd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseSystemdVersionError {
     text: String,
@@ -147,9 +147,9 @@ impl std::error::Error for ParseSystemdVersionError {}
 impl FromStr for SystemdVersion {
     type Err = ParseSystemdVersionError;
 
-    /// Reads `MAJOR` or `MAJOR.POINT`; what a distribution writes behind it, set off by `-`, `~` or `+`, is ignored. `252-32.el9`
-    /// has no number of a stable release, and may be any with changes of the distribution's own. A candidate for a main release,
-    /// `258~rc1`, is some release of the branch before it, which may have all or nothing of what is new.
+    /// Parses `MAJOR` or `MAJOR.POINT`; a distribution's suffix after `-`, `~` or `+` is ignored. `252-32.el9` lacks
+    /// the number of a stable release, and may be any release with changes of the distribution. A release candidate,
+    /// `258~rc1`, is some release of the previous branch with any part of the new features.
     fn from_str(text: &str) -> Result<SystemdVersion, ParseSystemdVersionError> {
         parse(text).ok_or_else(|| ParseSystemdVersionError {
             text: text.to_owned(),

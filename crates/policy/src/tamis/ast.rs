@@ -61,14 +61,14 @@ pub struct Declaration {
     pub width: VariableWidth,
     /// The count of values of a set; `None` for a single variable.
     pub count: Option<u64>,
-    /// The first and last value to which it may be bound.
+    /// The first and last permitted value.
     pub range: Option<(Value, Value)>,
 }
 
-/// The calls to which a fallback action applies.
+/// The calls with a fallback action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
-    /// `default`: calls that no rule decides.
+    /// `default`: calls without a deciding rule.
     Default,
     /// `bad-arch`: calls of an architecture that the policy doesn't select.
     BadArch,

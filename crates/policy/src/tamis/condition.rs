@@ -1,7 +1,7 @@
 //! From conditions to predicates: names become argument indices, widths become halves.
 //!
-//! An argument is compared at the width at which the kernel reads it on that architecture. `low(x)`, `high(x)` and
-//! `full(x)` select other bits. Comparisons are unsigned.
+//! An argument is compared at the kernel's width on the architecture. `low(x)`, `high(x)` and `full(x)` select other
+//! bits. Comparisons are unsigned.
 //!
 //! Predicates test whole halves. A test of a 16-bit argument becomes tests of the lower half with masks: a range of
 //! its values is the union of a few ranges with common upper bits.
@@ -201,7 +201,7 @@ impl Context<'_> {
         ))
     }
 
-    /// The variable of an operand, unless the call has an argument of that name.
+    /// The variable of an operand, unless the call has an argument with that name.
     fn variable(self, operand: &Operand) -> Checked<Option<Use>> {
         let OperandName::Named(name) = &operand.name else {
             return Ok(None);
@@ -328,7 +328,7 @@ impl Context<'_> {
         })
     }
 
-    /// The count of bits of an argument that the kernel reads, and the reason; the argument may be undeclared.
+    /// The width of an argument in the kernel, and the reason; the argument may be undeclared.
     fn width(self, declared: Option<&Arg>) -> (Width, String) {
         let (arch, call) = (self.arch(), self.call.unwrap_or_default());
         let Some(arg) = declared else {
@@ -346,7 +346,7 @@ impl Context<'_> {
         (width, reason)
     }
 
-    /// The argument that the kernel reads from a position on this architecture.
+    /// The kernel's argument at a position on this architecture.
     fn declared_at(self, index: ArgIndex) -> Option<&'static Arg> {
         let call = self.call?;
         let stands_there =

@@ -95,7 +95,7 @@ impl Error for TamisExportError {}
 /// ```
 ///
 /// # Errors
-/// If the language can't express it, or the text would be too long to be read.
+/// If the language can't express the ruleset, or the text would be too long.
 pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, TamisExportError> {
     if !ruleset.variables().is_empty() {
         return Err(TamisExportError::Variables);
@@ -106,21 +106,21 @@ pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, TamisExportErro
         default: ruleset.bad_arch,
     };
     let sections = match ruleset.sections() {
-        // A policy has at least one architecture; one treated like all others changes nothing.
+        // A policy has at least one architecture; one with the action of all others changes nothing.
         [] => std::slice::from_ref(&nothing),
         sections => sections,
     };
     let mut room = Room(MAX_CONDITIONS_BYTES);
     let listings: Result<Vec<Listing>, TamisExportError> = sections
         .iter()
-        .map(|section| Listing::of(section, style, &mut room))
+        .map(|section| Listing::from_section(section, style, &mut room))
         .collect();
     let listings = listings?;
     let bad_arch = answer(ruleset.bad_arch, sections[0].arch)?;
     Ok(arrange(&listings, &bad_arch))
 }
 
-/// The condition of a rule for one call, as written in the parentheses after the call's name.
+/// The condition of a rule for one call, in the form of the parentheses after the call's name.
 ///
 /// # Errors
 /// If the language can't express it.
@@ -151,7 +151,7 @@ pub fn answer(action: Action, arch: Arch) -> Result<String, TamisExportError> {
     }
 }
 
-/// The name of an errno value that filters plausibly return, in addition to those that are the same everywhere.
+/// The name of an errno value that filters plausibly return, in addition to those with the same number everywhere.
 fn errno_name(value: u16, arch: Arch) -> Option<&'static str> {
     const OTHERS: [&str; 16] = [
         "ENOSYS",
@@ -221,7 +221,11 @@ struct Listing {
 }
 
 impl Listing {
-    fn of(section: &Section, style: Style, room: &mut Room) -> Result<Listing, TamisExportError> {
+    fn from_section(
+        section: &Section,
+        style: Style,
+        room: &mut Room,
+    ) -> Result<Listing, TamisExportError> {
         let arch = section.arch;
         let mut calls = BTreeMap::new();
         for (nr, name) in syscall::all(arch) {
@@ -393,12 +397,12 @@ fn arrange(listings: &[Listing], bad_arch: &str) -> String {
 }
 
 /// The distinct clauses for a call, each with its sections, in the order of the sections.
-type Alike<'a> = Vec<(&'a Clauses, Vec<usize>)>;
+type SharedClauses<'a> = Vec<(&'a Clauses, Vec<usize>)>;
 
 /// Adds the clauses of a call to the blocks of the architectures that share them.
 fn arrange_call(name: &str, listings: &[Listing], blocks: &mut BTreeMap<Vec<usize>, Block>) {
     let alike = |choose: fn(&Entry) -> &Clauses| {
-        let mut alike: Alike<'_> = Vec::new();
+        let mut alike: SharedClauses<'_> = Vec::new();
         for (index, listing) in listings.iter().enumerate() {
             let Some(clauses) = listing.calls.get(name).map(choose) else {
                 continue;

@@ -132,7 +132,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Replaces what was reported of an included file without any statement.
+    /// Replaces the diagnostics of an included file without any statement.
     fn hide_mistakes(&mut self, before: usize, source: SourceId, include: Span) {
         if let Some(mistake) = self.sink.first_place_after(before) {
             self.sink.truncate(before);

@@ -45,7 +45,7 @@ const SYMBOLS: [&str; 24] = [
     "(", ")", "{", "}", "[", "]", ":",
 ];
 
-/// The tokens of a source, the last of which is [`TokenKind::End`].
+/// The tokens of a source, terminated by [`TokenKind::End`].
 pub(super) fn tokens(source: SourceId, text: &str, sink: &mut Sink) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut cursor = Cursor::new(source, text);

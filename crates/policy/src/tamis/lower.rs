@@ -25,7 +25,7 @@ use super::value::Scope;
 use crate::limits::{MAX_RULES, MAX_TARGETS};
 use crate::sink::Sink;
 use header::Selection;
-use section::{Decided, Draft, Level};
+use section::{DecidedCalls, Draft, Level};
 use signature::Width;
 
 /// The ruleset of a policy; `None` if an error was reported.
@@ -107,7 +107,7 @@ impl Lowering<'_> {
     fn statement(&mut self, statement: &Statement, scope: &[usize], level: Level) {
         let is_top = level == Level::Top;
         match &statement.kind {
-            // Read by the header.
+            // Evaluated by the header.
             StatementKind::Arch(_) if is_top => {}
             // Already expanded; only those inside a block remain, where they are rejected.
             StatementKind::Include(_) if is_top => {}
@@ -152,7 +152,7 @@ impl Lowering<'_> {
     }
 
     fn bad_arch(&mut self, answer: &Answer) {
-        // `bad-arch` has no architecture of its own; errno names are those of the policy's first architecture.
+        // `bad-arch` has no architecture; errno names are those of the policy's first architecture.
         let Some(action) = self.action(answer, self.sections[0].arch) else {
             return;
         };
@@ -240,7 +240,7 @@ impl Lowering<'_> {
         for (at, ranges) in unconditional.into_iter().enumerate() {
             let numbers: IntervalSet<u32> = ranges.into_iter().collect();
             if let (false, Some(action)) = (numbers.is_empty(), actions[at]) {
-                self.sections[scope[at]].decide(Decided {
+                self.sections[scope[at]].decide(DecidedCalls {
                     numbers: numbers.clone(),
                     action,
                     span,

@@ -165,7 +165,7 @@ impl Names {
         self.constants.keys().map(String::as_str)
     }
 
-    /// The calls of the set of this name; reports its absence.
+    /// The calls of the set with this name; reports an unknown name.
     pub(super) fn set(&self, name: &Name, sink: &mut Sink) -> Option<Calls> {
         let own = self.sets.get(&name.text).map(|set| &set.calls);
         let found = own.or_else(|| sets::built_in(&name.text));

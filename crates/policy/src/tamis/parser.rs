@@ -1,9 +1,8 @@
 //! From tokens to the syntax tree: statements. Conditions and values are in [`expression`].
 //!
-//! Recursive descent with one token of lookahead. An error ends its statement: the parser reports it and continues
-//! at the next line that looks like the beginning of a statement - by its first word, or by an indentation not
-//! greater than that of the broken one - so one run reports several errors. Recursion is bounded by
-//! [`MAX_NESTING`].
+//! Recursive descent with one token of lookahead. An error ends its statement: the parser reports it and continues at
+//! the next line that seems to begin a statement (by its first word, or by an indentation not greater than that of the
+//! broken one), so one run reports several errors. Recursion is bounded by [`MAX_NESTING`].
 
 mod expression;
 
@@ -41,10 +40,10 @@ pub(super) fn parse(source: SourceId, text: &str, sink: &mut Sink) -> Policy {
     }
 }
 
-/// Abandons a statement whose error has been reported.
+/// The mark of a statement that was abandoned after its error was reported.
 struct Abandon;
 
-type Parse<T> = Result<T, Abandon>;
+type ParseResult<T> = Result<T, Abandon>;
 
 struct Parser<'a> {
     text: &'a str,
@@ -97,7 +96,7 @@ impl Parser<'_> {
         }
     }
 
-    fn statement(&mut self) -> Parse<Statement> {
+    fn statement(&mut self) -> ParseResult<Statement> {
         let first = self.tokens[self.at];
         let word = match first.kind {
             TokenKind::Name => self.text_of(first.span),
@@ -137,7 +136,7 @@ impl Parser<'_> {
         })
     }
 
-    fn fallback(&mut self, fallback: Fallback) -> Parse<StatementKind> {
+    fn fallback(&mut self, fallback: Fallback) -> ParseResult<StatementKind> {
         self.advance();
         let word = self.expect(TokenKind::Name, "an action")?;
         self.at -= 1;
@@ -152,7 +151,7 @@ impl Parser<'_> {
     }
 
     /// An action; the next token is its verb.
-    fn answer(&mut self, verb: Verb) -> Parse<Answer> {
+    fn answer(&mut self, verb: Verb) -> ParseResult<Answer> {
         let word = self.advance();
         let takes_value = matches!(
             verb,
@@ -172,7 +171,7 @@ impl Parser<'_> {
         Ok(Answer { verb, data, span })
     }
 
-    fn let_statement(&mut self) -> Parse<StatementKind> {
+    fn let_statement(&mut self) -> ParseResult<StatementKind> {
         self.advance();
         let name = self.expect_name("a name")?;
         if self.take(":") {
@@ -197,7 +196,7 @@ impl Parser<'_> {
     }
 
     /// The declaration after the colon: `u32`, `u64[4]`, `u32 in 3..1023`.
-    fn declaration(&mut self, name: Name) -> Parse<Declaration> {
+    fn declaration(&mut self, name: Name) -> ParseResult<Declaration> {
         if expression::is_constant_name(&name.text) || name.text.contains('-') {
             let lower = name.text.to_lowercase().replace('-', "_");
             let diagnostic = syntax(name.span, format!("`{name}` is not the name of a variable"))
@@ -233,7 +232,7 @@ impl Parser<'_> {
         })
     }
 
-    fn set_statement(&mut self) -> Parse<StatementKind> {
+    fn set_statement(&mut self) -> ParseResult<StatementKind> {
         self.advance();
         let span = self.expect(TokenKind::SetName, "a set's name such as `@mine`")?;
         let name = self.name_at(span);
@@ -256,7 +255,7 @@ impl Parser<'_> {
         Ok(StatementKind::Set(name, members))
     }
 
-    fn on_statement(&mut self) -> Parse<StatementKind> {
+    fn on_statement(&mut self) -> ParseResult<StatementKind> {
         let word = self.advance();
         if self.open_braces > 0 {
             let diagnostic = syntax(word, "`on` inside an `on` block")
@@ -271,7 +270,7 @@ impl Parser<'_> {
     }
 
     /// One name or several, separated by commas.
-    fn names(&mut self, what: &str) -> Parse<Vec<Name>> {
+    fn names(&mut self, what: &str) -> ParseResult<Vec<Name>> {
         let mut names = vec![self.expect_name(what)?];
         while self.take(",") {
             names.push(self.expect_name(what)?);
@@ -279,7 +278,7 @@ impl Parser<'_> {
         Ok(names)
     }
 
-    fn targets(&mut self) -> Parse<Vec<Target>> {
+    fn targets(&mut self) -> ParseResult<Vec<Target>> {
         let mut targets = vec![self.target()?];
         while self.take(",") {
             targets.push(self.target()?);
@@ -287,7 +286,7 @@ impl Parser<'_> {
         Ok(targets)
     }
 
-    fn target(&mut self) -> Parse<Target> {
+    fn target(&mut self) -> ParseResult<Target> {
         let first = self.tokens[self.at];
         let word = self.text_of(first.span);
         let kind = match first.kind {
@@ -302,7 +301,7 @@ impl Parser<'_> {
         self.conditioned(kind, first.span)
     }
 
-    fn numbers(&mut self) -> Parse<Target> {
+    fn numbers(&mut self) -> ParseResult<Target> {
         let word = self.advance();
         let first = self.value()?;
         let last = if self.take("..") {
@@ -315,7 +314,7 @@ impl Parser<'_> {
     }
 
     /// A target with its optional condition.
-    fn conditioned(&mut self, kind: TargetKind, span: Span) -> Parse<Target> {
+    fn conditioned(&mut self, kind: TargetKind, span: Span) -> ParseResult<Target> {
         if !self.take("(") {
             return Ok(Target {
                 kind,
@@ -340,8 +339,8 @@ impl Parser<'_> {
         })
     }
 
-    /// A condition as it is written, if this word stands after a call and seems to begin one: it is an argument, or other
-    /// languages begin conditions with it.
+    /// A condition as written, if this word follows a call and seems to begin one: it is an argument, or begins a
+    /// condition in another language.
     fn condition_begun_by(&self, word: &str) -> Option<String> {
         let before = self.tokens[self.at.checked_sub(1)?];
         let call = self.text_of(before.span);
@@ -415,7 +414,7 @@ impl Parser<'_> {
         found
     }
 
-    fn expect(&mut self, kind: TokenKind, what: &str) -> Parse<Span> {
+    fn expect(&mut self, kind: TokenKind, what: &str) -> ParseResult<Span> {
         if self.peek() == kind {
             Ok(self.advance())
         } else {
@@ -423,12 +422,12 @@ impl Parser<'_> {
         }
     }
 
-    fn expect_name(&mut self, what: &str) -> Parse<Name> {
+    fn expect_name(&mut self, what: &str) -> ParseResult<Name> {
         let span = self.expect(TokenKind::Name, what)?;
         Ok(self.name_at(span))
     }
 
-    fn expect_symbol(&mut self, symbol: &'static str) -> Parse<Span> {
+    fn expect_symbol(&mut self, symbol: &'static str) -> ParseResult<Span> {
         self.expect(TokenKind::Symbol(symbol), &format!("`{symbol}`"))
     }
 
@@ -453,7 +452,7 @@ impl Parser<'_> {
     }
 
     /// Runs a parser one level deeper.
-    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
         if self.depth == MAX_NESTING {
             let span = self.tokens[self.at].span;
             let diagnostic = Diagnostic::error(
@@ -476,11 +475,12 @@ pub(super) fn recognises(text: &str) -> bool {
     word.len() < first_line(text).len() && is_statement_word(word)
 }
 
-/// The fewest letters of a first word that may be a misspelt statement: almost any two or three are near to `on` or `set`.
+/// The fewest letters of a first word that may be a misspelt statement: most words of two or three letters resemble
+/// `on` or `set`.
 const MIN_MISSPELT_CHARS: usize = 4;
 
-/// Whether a text that doesn't begin with a statement may still be a policy, with a mistake at its beginning: its first word
-/// is the name of a call or nearly that of a statement, or half of its lines begin with statements.
+/// Whether a text that doesn't begin with a statement may still be a policy with a mistake at its beginning: its first
+/// word is the name of a call or similar to that of a statement, or half of its lines begin with statements.
 pub(super) fn is_conceivable(text: &str) -> bool {
     let separates = |c: char| c.is_whitespace() || c == ',' || c == '(';
     let first = first_line(text).split(separates).next().unwrap_or("");

@@ -182,23 +182,25 @@ impl Display for Value {
         match &self.kind {
             ValueKind::Number(_, text) => f.write_str(text),
             ValueKind::Name(name) => f.write_str(name),
-            ValueKind::Negative(inner) => write!(f, "-{}", Tight(inner)),
-            ValueKind::Complement(inner) => write!(f, "~{}", Tight(inner)),
-            ValueKind::Shift(left, right) => write!(f, "{} << {}", Tight(left), Tight(right)),
-            ValueKind::And(operands) => joined(f, &tight(operands), " & "),
-            ValueKind::Or(operands) => joined(f, &tight(operands), " | "),
+            ValueKind::Negative(inner) => write!(f, "-{}", OperandValue(inner)),
+            ValueKind::Complement(inner) => write!(f, "~{}", OperandValue(inner)),
+            ValueKind::Shift(left, right) => {
+                write!(f, "{} << {}", OperandValue(left), OperandValue(right))
+            }
+            ValueKind::And(operands) => joined(f, &operand_values(operands), " & "),
+            ValueKind::Or(operands) => joined(f, &operand_values(operands), " | "),
         }
     }
 }
 
 /// A value as the operand of an operator.
-struct Tight<'a>(&'a Value);
+struct OperandValue<'a>(&'a Value);
 
-fn tight(values: &[Value]) -> Vec<Tight<'_>> {
-    values.iter().map(Tight).collect()
+fn operand_values(values: &[Value]) -> Vec<OperandValue<'_>> {
+    values.iter().map(OperandValue).collect()
 }
 
-impl Display for Tight<'_> {
+impl Display for OperandValue<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0.kind {
             ValueKind::Shift(..) | ValueKind::And(_) | ValueKind::Or(_) => {
@@ -215,7 +217,7 @@ impl Display for Tight<'_> {
 impl Display for Condition {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let with_mask = |operand: &Operand, mask: &Option<Value>| match mask {
-            Some(mask) => format!("{operand} & {}", Tight(mask)),
+            Some(mask) => format!("{operand} & {}", OperandValue(mask)),
             None => operand.to_string(),
         };
         match &self.kind {

@@ -17,7 +17,7 @@ const KNOWN: &str = "@known";
 /// The source of the other sets: `set` statements only, each using only earlier ones.
 const TEXT: &str = include_str!("../../policies/sets.tamis");
 
-/// The calls of the built-in set of this name, `@` included.
+/// The calls of the built-in set with this name, `@` included.
 pub(super) fn built_in(name: &str) -> Option<&'static Calls> {
     BUILT_IN.get(name)
 }

@@ -25,7 +25,7 @@ pub(super) struct Number {
 pub(super) struct Scope<'a> {
     /// The names that the policy defines.
     pub(super) names: &'a Names,
-    /// The architecture whose constants are used.
+    /// The architecture of kernel constants.
     pub(super) arch: Arch,
 }
 

@@ -1,8 +1,8 @@
 //! The run-time variables that a policy declares.
 //!
-//! `let control_fd: u32` declares a number that is known when the filter is installed; `let fds: u32[4]` declares
-//! four of them. Conditions compare arguments with them. A lower-case name may also be an argument of the call; if
-//! it is both, it is an error.
+//! `let control_fd: u32` declares a number that is determined when the filter is installed; `let fds: u32[4]` declares
+//! four of them. Conditions compare arguments with them. A lower-case name may also be an argument of the call;
+//! ambiguity is an error.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -111,7 +111,7 @@ impl Variables {
     }
 }
 
-/// The values to which a variable may be bound.
+/// The permitted values of a variable.
 pub(super) fn range(declaration: &Declaration, scope: Scope<'_>) -> Checked<(u64, u64)> {
     let width = match declaration.width {
         VariableWidth::U32 => Width::Bits32,

@@ -1,4 +1,4 @@
-//! The book's page about the language says what is true.
+//! The examples in the book's page about the language are correct.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What users are told about mistakes: code, place, words, way out.
+//! Diagnostics: code, place, message and help.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,7 @@ use tamis_diag::{Diagnostic, Sources, code};
 
 use crate::{parse, parse_files};
 
-/// A policy with one mistake and what is said: the code, the text at the first label, the message, the
-/// help.
+/// A policy with one mistake and its diagnostic: the code, the text at the first label, the message, the help.
 type Case = (
     &'static str,
     &'static str,
@@ -511,7 +510,7 @@ fn a_mistake_is_told_once_with_its_place_and_a_way_out() {
 
 #[test]
 fn every_code_of_the_language_has_a_case() {
-    // Told by tests of their own: includes need files, limits large texts, insisting a caller.
+    // Tested separately: these need included files, large texts, or options of the caller.
     let elsewhere = ["TM0212", "TM0213", "TM0214", "TM0227"];
     let told: BTreeSet<&str> = cases().map(|case| case.1).chain(elsewhere).collect();
     let declared: BTreeSet<&str> = code::all()

@@ -1,4 +1,4 @@
-//! The policies and sets that come with tamis.
+//! The embedded policies and sets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use tamis_testkit::corpus;
 
 use crate::{decide, parse, ruleset};
 
-/// Selections of architectures that machines have.
+/// Selections of architectures of actual machines.
 const SELECTIONS: [&[Arch]; 6] = [
     &[Arch::X86_64, Arch::X86, Arch::X32],
     &[Arch::Aarch64, Arch::Arm],
@@ -210,7 +210,7 @@ fn network_service_runs_no_programs_and_no_writable_code() {
     assert_eq!(kind("accept4", &[]), ActionKind::Allow);
 }
 
-/// Where a filter sees the protection of a mapping it is refused, and where it doesn't, the call is.
+/// Writable and executable mappings are denied if a filter sees the protection; otherwise the call is denied.
 #[test]
 fn no_policy_of_ours_that_cares_maps_memory_to_be_written_and_executed() {
     let (write_exec, write, prot) = (6, 2, 2);
@@ -277,8 +277,7 @@ fn dangerous_sets_and_the_service_set_have_nothing_in_common() {
     }
 }
 
-/// Our sets are our own; this shows where they differ from what people know, and that they are the same
-/// in the main.
+/// The sets of tamis differ from the known ones; this test documents the differences and checks that they are small.
 #[test]
 fn sets_resemble_those_that_people_know() {
     let Some(text) = corpus::text("systemd/systemd-252-syscall-sets.txt") else {
@@ -311,7 +310,7 @@ fn sets_resemble_those_that_people_know() {
     }
 }
 
-/// The sets of the corpus file with those they contain put in.
+/// The sets of the corpus file, with nested sets expanded.
 fn theirs(text: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut direct: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut current = String::new();

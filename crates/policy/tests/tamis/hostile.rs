@@ -1,4 +1,4 @@
-//! Whatever the text, parsing returns, and what it says points into the text.
+//! Parsing returns for every text, and its diagnostics point into the text.
 
 use tamis_abi::Arch;
 use tamis_policy::embedded;
@@ -7,7 +7,7 @@ use tamis_testkit::rng::Rng;
 
 use crate::{parse, parse_files};
 
-/// Parses and checks what must hold for any text.
+/// Parses a text and checks the invariants.
 fn survive(text: &str) {
     let (parsed, sources) = parse(text, &[Arch::X86_64, Arch::X86]);
     let failed = parsed

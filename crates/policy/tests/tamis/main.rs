@@ -1,5 +1,4 @@
-//! The tamis language as its users meet it: what policies mean, what mistakes are told, what comes
-//! embedded, and that nothing can bring it down.
+//! The tamis language from the outside: the meaning of policies, diagnostics, embedded policies, and robustness.
 
 mod book;
 mod diagnostics;
@@ -49,7 +48,7 @@ fn ruleset(text: &str, arches: &[Arch]) -> Ruleset {
     parsed.ruleset.unwrap_or_else(|| panic!("{told}"))
 }
 
-/// A call by name; the arguments that are not given are zero.
+/// A call by name; missing arguments are zero.
 #[track_caller]
 fn call(arch: Arch, name: &str, args: &[u64]) -> SeccompData {
     let mut data = SeccompData {
@@ -63,7 +62,7 @@ fn call(arch: Arch, name: &str, args: &[u64]) -> SeccompData {
     data
 }
 
-/// What a policy says to a call.
+/// The action of a policy for a call.
 #[track_caller]
 fn decide(ruleset: &Ruleset, arch: Arch, name: &str, args: &[u64]) -> Action {
     ruleset.decide(&call(arch, name, args)).action

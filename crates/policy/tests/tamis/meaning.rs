@@ -1,4 +1,4 @@
-//! What policies mean: decisions for calls.
+//! The meaning of policies: actions for calls.
 
 use tamis_abi::{Action, Arch, SeccompData};
 use tamis_policy::tamis::{self, Arches, TamisOptions};
@@ -34,7 +34,7 @@ fn without_a_default_everything_kills() {
     );
 }
 
-/// Every comparison of an argument of 16 bits against the definition.
+/// Every comparison of a 16-bit argument, compared with the definition.
 #[test]
 fn sixteen_bits_are_compared_whatever_stands_above_them() {
     type Case = (&'static str, fn(u64) -> bool);

@@ -23,7 +23,7 @@ const COMPARISONS: [(&str, CmpOp); 6] = [
 ];
 
 /// A parsed operand: a condition or a value.
-enum Read {
+enum Parsed {
     Condition(Condition),
     Bits(Bits),
 }
@@ -43,11 +43,11 @@ impl Parser<'_> {
         Ok(condition)
     }
 
-    fn alternatives(&mut self) -> Step<Read> {
+    fn alternatives(&mut self) -> Step<Parsed> {
         self.joined(&[",", "||"], Condition::Any, Self::conjunction)
     }
 
-    fn conjunction(&mut self) -> Step<Read> {
+    fn conjunction(&mut self) -> Step<Parsed> {
         self.joined(&["&&"], Condition::All, Self::negation)
     }
 
@@ -56,8 +56,8 @@ impl Parser<'_> {
         &mut self,
         symbols: &[&str],
         join: fn(Vec<Condition>) -> Condition,
-        operand: fn(&mut Self) -> Step<Read>,
-    ) -> Step<Read> {
+        operand: fn(&mut Self) -> Step<Parsed>,
+    ) -> Step<Parsed> {
         let start = self.at;
         let first = operand(self)?;
         if !symbols.iter().any(|symbol| self.is_next(symbol)) {
@@ -69,10 +69,10 @@ impl Parser<'_> {
             let next = operand(self)?;
             all.push(self.checked_condition(next, start)?);
         }
-        Ok(Read::Condition(join(all)))
+        Ok(Parsed::Condition(join(all)))
     }
 
-    fn negation(&mut self) -> Step<Read> {
+    fn negation(&mut self) -> Step<Parsed> {
         if !self.is_next("!") {
             return self.comparison();
         }
@@ -81,10 +81,10 @@ impl Parser<'_> {
         let inner = self.negation()?;
         let inner = self.checked_condition(inner, start)?;
         self.depth -= 1;
-        Ok(Read::Condition(Condition::Not(Box::new(inner))))
+        Ok(Parsed::Condition(Condition::Not(Box::new(inner))))
     }
 
-    fn comparison(&mut self) -> Step<Read> {
+    fn comparison(&mut self) -> Step<Parsed> {
         let start = self.at;
         let left = self.bit_or()?;
         let next = self.tokens.get(self.at).map(|token| token.kind);
@@ -99,7 +99,7 @@ impl Parser<'_> {
         let middle = self.at;
         let right = self.bit_or()?;
         let right = self.checked_bits(right, middle)?;
-        Ok(Read::Condition(Condition::Compare(Comparison {
+        Ok(Parsed::Condition(Condition::Compare(Comparison {
             left,
             op: *op,
             right,
@@ -107,11 +107,11 @@ impl Parser<'_> {
         })))
     }
 
-    fn bit_or(&mut self) -> Step<Read> {
+    fn bit_or(&mut self) -> Step<Parsed> {
         self.joined_bits("|", Bits::Or, Self::bit_and)
     }
 
-    fn bit_and(&mut self) -> Step<Read> {
+    fn bit_and(&mut self) -> Step<Parsed> {
         self.joined_bits("&", Bits::And, Self::operand)
     }
 
@@ -119,8 +119,8 @@ impl Parser<'_> {
         &mut self,
         symbol: &str,
         join: fn(Vec<Bits>) -> Bits,
-        operand: fn(&mut Self) -> Step<Read>,
-    ) -> Step<Read> {
+        operand: fn(&mut Self) -> Step<Parsed>,
+    ) -> Step<Parsed> {
         let start = self.at;
         let first = operand(self)?;
         if !self.is_next(symbol) {
@@ -132,11 +132,11 @@ impl Parser<'_> {
             let next = operand(self)?;
             all.push(self.checked_bits(next, start)?);
         }
-        Ok(Read::Bits(join(all)))
+        Ok(Parsed::Bits(join(all)))
     }
 
     /// A number, constant or argument, or a condition or value in parentheses.
-    fn operand(&mut self) -> Step<Read> {
+    fn operand(&mut self) -> Step<Parsed> {
         let next = self.tokens.get(self.at).map(|token| token.kind);
         match next {
             Some(TokenKind::Symbol("(")) => {
@@ -148,11 +148,11 @@ impl Parser<'_> {
             }
             Some(TokenKind::Number) => {
                 let (value, _) = self.number()?;
-                Ok(Read::Bits(Bits::Number(value)))
+                Ok(Parsed::Bits(Bits::Number(value)))
             }
             _ => {
                 let name = self.name("a condition such as `fd == 1`")?;
-                Ok(Read::Bits(match self.constants.get(name.text.as_str()) {
+                Ok(Parsed::Bits(match self.constants.get(name.text.as_str()) {
                     Some((value, _)) => Bits::Number(*value),
                     None => Bits::Argument(name),
                 }))
@@ -171,10 +171,10 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn checked_condition(&self, read: Read, start: usize) -> Step<Condition> {
+    fn checked_condition(&self, read: Parsed, start: usize) -> Step<Condition> {
         match read {
-            Read::Condition(condition) => Ok(condition),
-            Read::Bits(_) => {
+            Parsed::Condition(condition) => Ok(condition),
+            Parsed::Bits(_) => {
                 let diagnostic =
                     Diagnostic::error(code::KAFEL_SYNTAX, "a value where a condition is expected")
                         .label(self.span_from(start), "not a boolean")
@@ -184,10 +184,10 @@ impl Parser<'_> {
         }
     }
 
-    fn checked_bits(&self, read: Read, start: usize) -> Step<Bits> {
+    fn checked_bits(&self, read: Parsed, start: usize) -> Step<Bits> {
         match read {
-            Read::Bits(bits) => Ok(bits),
-            Read::Condition(_) => {
+            Parsed::Bits(bits) => Ok(bits),
+            Parsed::Condition(_) => {
                 let diagnostic =
                     Diagnostic::error(code::KAFEL_SYNTAX, "a condition where a value is expected")
                         .label(self.span_from(start), "this is a boolean")

@@ -13,7 +13,7 @@ use crate::tamis::ast::{
     Condition, ConditionKind, Element, Operand, OperandName, Set, Value, ValueKind,
 };
 
-/// The most values in a mask that the language accepts.
+/// The language's limit of values in a mask.
 const MAX_MASKED_VALUES: usize = 4096;
 /// Ranges of up to this many values are listed if each value has a name.
 const MAX_NAMED_RANGE: u64 = 8;
@@ -59,7 +59,7 @@ pub(super) fn text(
 }
 
 impl Context<'_> {
-    fn of(self, kind: ConditionKind) -> Condition {
+    fn node(self, kind: ConditionKind) -> Condition {
         Condition {
             kind,
             span: self.span,
@@ -67,7 +67,7 @@ impl Context<'_> {
     }
 
     fn literal(self, holds: bool) -> Condition {
-        self.of(ConditionKind::Literal(holds))
+        self.node(ConditionKind::Literal(holds))
     }
 
     fn condition(self, predicate: &Predicate) -> Result<Condition, TamisExportError> {
@@ -94,7 +94,7 @@ impl Context<'_> {
     ) -> Condition {
         match parts.len() {
             1 => parts.remove(0),
-            _ => self.of(join(parts)),
+            _ => self.node(join(parts)),
         }
     }
 
@@ -108,7 +108,7 @@ impl Context<'_> {
             return self.masked(*operand, *mask, *value, CmpOp::Ne);
         }
         let inner = self.condition(inner)?;
-        Ok(self.of(ConditionKind::Not(Box::new(inner))))
+        Ok(self.node(ConditionKind::Not(Box::new(inner))))
     }
 
     /// A disjunction; tests of the same operand with the same mask become one.
@@ -149,7 +149,7 @@ impl Context<'_> {
                     let elements = values.iter().map(|value| namer.masked_value(mask, *value));
                     let set = Set::Braced(elements.map(Element::Value).collect(), self.span);
                     let mask = (!written.is_whole(mask)).then(|| namer.mask(mask));
-                    self.of(ConditionKind::In(written.operand, mask, set))
+                    self.node(ConditionKind::In(written.operand, mask, set))
                 }
             });
         }
@@ -188,7 +188,7 @@ impl Context<'_> {
             // Negative constants can't be compared by order.
             CmpOp::Lt | CmpOp::Le | CmpOp::Gt | CmpOp::Ge => written.namer.number(value),
         };
-        self.of(ConditionKind::Compare(written.operand, None, op, value))
+        self.node(ConditionKind::Compare(written.operand, None, op, value))
     }
 
     fn masked(
@@ -210,7 +210,7 @@ impl Context<'_> {
         let namer = &written.namer;
         if written.is_whole(mask) {
             let value = namer.value(value);
-            return Ok(self.of(ConditionKind::Compare(written.operand, None, op, value)));
+            return Ok(self.node(ConditionKind::Compare(written.operand, None, op, value)));
         }
         // A single bit is compared with 0 instead of itself.
         let (op, value) = match (mask.is_power_of_two() && value == mask, is_equal) {
@@ -220,7 +220,7 @@ impl Context<'_> {
         };
         let value = namer.masked_value(mask, value);
         let mask = Some(namer.mask(mask));
-        Ok(self.of(ConditionKind::Compare(written.operand, mask, op, value)))
+        Ok(self.node(ConditionKind::Compare(written.operand, mask, op, value)))
     }
 
     fn member(self, operand: rules::Operand, set: &IntervalSet<u64>) -> Condition {
@@ -249,7 +249,7 @@ impl Context<'_> {
             }
         }
         let set = Set::Braced(elements, self.span);
-        self.of(ConditionKind::In(written.operand, None, set))
+        self.node(ConditionKind::In(written.operand, None, set))
     }
 
     /// A comparison of two operands; if their widths differ, the lower halves are compared and the upper half is
@@ -258,7 +258,7 @@ impl Context<'_> {
         let is_full = |operand: rules::Operand| operand.part == Part::Full;
         let half = |operand: rules::Operand, part| rules::Operand { part, ..operand };
         let plain = |left, op, right| {
-            self.of(ConditionKind::Between(
+            self.node(ConditionKind::Between(
                 self.written(left, u64::MAX).operand,
                 op,
                 self.written(right, u64::MAX).operand,
@@ -286,12 +286,12 @@ impl Context<'_> {
             CmpOp::Lt | CmpOp::Le => !wide_is_left,
         };
         if holds_beyond {
-            self.of(ConditionKind::Any(vec![
+            self.node(ConditionKind::Any(vec![
                 self.compare(high, CmpOp::Ne, 0),
                 low,
             ]))
         } else {
-            self.of(ConditionKind::All(vec![
+            self.node(ConditionKind::All(vec![
                 self.compare(high, CmpOp::Eq, 0),
                 low,
             ]))
@@ -334,7 +334,7 @@ impl Context<'_> {
         }
     }
 
-    /// The default width at which the language compares an argument.
+    /// The language's default width of comparisons of an argument.
     fn width(self, index: ArgIndex) -> Width {
         match self.call.zip(self.declared(index)) {
             Some((call, declared)) => signature::width(self.arch, call, declared),
@@ -478,7 +478,7 @@ impl Namer<'_> {
         }
     }
 
-    /// What a mask leaves of a value: a number by name only if the mask leaves all of it.
+    /// A value under a mask: a number by name only if the mask includes all of its bits.
     fn masked_value(&self, mask: u64, value: u64) -> Value {
         let mut family = self.family.into_iter();
         if value == 0 {

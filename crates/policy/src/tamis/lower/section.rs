@@ -17,7 +17,7 @@ pub(super) enum Level {
 }
 
 /// Calls that a rule decides for all arguments.
-pub(super) struct Decided {
+pub(super) struct DecidedCalls {
     /// The calls.
     pub(super) numbers: IntervalSet<u32>,
     /// The action.
@@ -37,7 +37,7 @@ pub(super) struct Draft {
     default: [Slot; 2],
     /// `unknown` in a block, at the top.
     unknown: [Slot; 2],
-    decided: Vec<Decided>,
+    decided: Vec<DecidedCalls>,
     /// The union of all decided numbers.
     all_decided: IntervalSet<u32>,
     /// Calls that some rule denies or allows only under a condition.
@@ -71,13 +71,13 @@ impl Draft {
     }
 
     /// Records the calls that an unconditional rule decides.
-    pub(super) fn decide(&mut self, decided: Decided) {
+    pub(super) fn decide(&mut self, decided: DecidedCalls) {
         self.all_decided = self.all_decided.union(&decided.numbers);
         self.decided.push(decided);
     }
 
     /// The rule that decides `first`, if unconditional rules decide all these numbers.
-    pub(super) fn decided(&self, numbers: &IntervalSet<u32>, first: u32) -> Option<&Decided> {
+    pub(super) fn decided(&self, numbers: &IntervalSet<u32>, first: u32) -> Option<&DecidedCalls> {
         let all = self.all_decided.intervals();
         let covered = |(from, to): &(u32, u32)| {
             let after = all.partition_point(|(start, _)| start <= from);

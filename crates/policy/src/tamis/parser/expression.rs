@@ -7,7 +7,7 @@
 use tamis_diag::{Diagnostic, code};
 use tamis_rules::{CmpOp, Part};
 
-use super::{Parse, Parser, syntax};
+use super::{ParseResult, Parser, syntax};
 use crate::tamis::ast::{
     Condition, ConditionKind, Element, Operand, OperandName, Set, Value, ValueKind,
 };
@@ -23,7 +23,7 @@ pub(super) fn is_constant_name(word: &str) -> bool {
 
 impl Parser<'_> {
     /// `any { "," any }`: a conjunction.
-    pub(super) fn condition(&mut self) -> Parse<Condition> {
+    pub(super) fn condition(&mut self) -> ParseResult<Condition> {
         self.conditions(",", ConditionKind::All, |parser| {
             parser.conditions("||", ConditionKind::Any, |parser| {
                 parser.conditions("&&", ConditionKind::All, Self::factor)
@@ -35,8 +35,8 @@ impl Parser<'_> {
         &mut self,
         operator: &str,
         join: fn(Vec<Condition>) -> ConditionKind,
-        operand: fn(&mut Self) -> Parse<Condition>,
-    ) -> Parse<Condition> {
+        operand: fn(&mut Self) -> ParseResult<Condition>,
+    ) -> ParseResult<Condition> {
         let of = |parts, span| Condition {
             kind: join(parts),
             span,
@@ -48,8 +48,8 @@ impl Parser<'_> {
         &mut self,
         operator: &str,
         join: fn(Vec<Value>) -> ValueKind,
-        operand: fn(&mut Self) -> Parse<Value>,
-    ) -> Parse<Value> {
+        operand: fn(&mut Self) -> ParseResult<Value>,
+    ) -> ParseResult<Value> {
         let of = |parts, span| Value {
             kind: join(parts),
             span,
@@ -61,10 +61,10 @@ impl Parser<'_> {
     fn joined<T>(
         &mut self,
         operator: &str,
-        operand: fn(&mut Self) -> Parse<T>,
+        operand: fn(&mut Self) -> ParseResult<T>,
         span_of: fn(&T) -> Span,
         join: impl FnOnce(Vec<T>, Span) -> T,
-    ) -> Parse<T> {
+    ) -> ParseResult<T> {
         let first = operand(self)?;
         if !self.is_next(operator) {
             return Ok(first);
@@ -79,7 +79,7 @@ impl Parser<'_> {
         Ok(join(operands, span))
     }
 
-    fn factor(&mut self) -> Parse<Condition> {
+    fn factor(&mut self) -> ParseResult<Condition> {
         let first = self.tokens[self.at];
         match (first.kind, self.text_of(first.span)) {
             (TokenKind::Symbol("!"), _) => {
@@ -112,7 +112,7 @@ impl Parser<'_> {
     }
 
     /// A comparison or a membership.
-    fn test(&mut self) -> Parse<Condition> {
+    fn test(&mut self) -> ParseResult<Condition> {
         let left = self.operand()?;
         let start = left.span;
         let mask = if self.take("&") {
@@ -172,8 +172,8 @@ impl Parser<'_> {
         self.abandon(diagnostic)
     }
 
-    /// A mask: no bare `|`, which would look like an operator of conditions.
-    fn mask(&mut self) -> Parse<Value> {
+    /// A mask without `|`, which would resemble an operator of conditions.
+    fn mask(&mut self) -> ParseResult<Value> {
         let mask = self.conjunction()?;
         if self.is_next("|") {
             let span = self.tokens[self.at].span;
@@ -190,7 +190,7 @@ impl Parser<'_> {
         token.kind == TokenKind::Name && !is_constant_name(self.text_of(token.span))
     }
 
-    fn operand(&mut self) -> Parse<Operand> {
+    fn operand(&mut self) -> ParseResult<Operand> {
         let first = self.tokens[self.at];
         if !self.is_operand_next() {
             if matches!(first.kind, TokenKind::Name | TokenKind::Number) {
@@ -230,8 +230,8 @@ impl Parser<'_> {
         })
     }
 
-    /// The name of an operand whose first token was just read, with its span including an index.
-    fn operand_name(&mut self, first: Span) -> Parse<(OperandName, Span)> {
+    /// The name of an operand after its first token, with its span including an index.
+    fn operand_name(&mut self, first: Span) -> ParseResult<(OperandName, Span)> {
         let word = self.text_of(first).to_owned();
         if word == "arg" && self.take("[") {
             let number = self.tokens[self.at].span;
@@ -251,7 +251,7 @@ impl Parser<'_> {
         Ok((name, first))
     }
 
-    fn set(&mut self) -> Parse<Set> {
+    fn set(&mut self) -> ParseResult<Set> {
         if self.is_next("{") {
             let (elements, span) = self.braced_elements()?;
             return Ok(Set::Braced(elements, span));
@@ -262,7 +262,7 @@ impl Parser<'_> {
     }
 
     /// `{ element, … }` with its span.
-    pub(super) fn braced_elements(&mut self) -> Parse<(Vec<Element>, Span)> {
+    pub(super) fn braced_elements(&mut self) -> ParseResult<(Vec<Element>, Span)> {
         let start = self.expect_symbol("{")?;
         let mut elements = Vec::new();
         while !self.is_next("}") {
@@ -281,16 +281,16 @@ impl Parser<'_> {
     }
 
     /// `conjunction { "|" conjunction }`
-    pub(super) fn value(&mut self) -> Parse<Value> {
+    pub(super) fn value(&mut self) -> ParseResult<Value> {
         self.values("|", ValueKind::Or, Self::conjunction)
     }
 
     /// `shift { "&" shift }`
-    fn conjunction(&mut self) -> Parse<Value> {
+    fn conjunction(&mut self) -> ParseResult<Value> {
         self.values("&", ValueKind::And, Self::shift)
     }
 
-    fn shift(&mut self) -> Parse<Value> {
+    fn shift(&mut self) -> ParseResult<Value> {
         let left = self.unary()?;
         if !self.take("<<") {
             return Ok(left);
@@ -302,7 +302,7 @@ impl Parser<'_> {
         })
     }
 
-    fn unary(&mut self) -> Parse<Value> {
+    fn unary(&mut self) -> ParseResult<Value> {
         let first = self.tokens[self.at];
         let kind = match first.kind {
             TokenKind::Symbol("~") => ValueKind::Complement,
@@ -317,7 +317,7 @@ impl Parser<'_> {
         })
     }
 
-    fn primary(&mut self) -> Parse<Value> {
+    fn primary(&mut self) -> ParseResult<Value> {
         let first = self.tokens[self.at];
         match first.kind {
             TokenKind::Number => {
@@ -350,7 +350,7 @@ impl Parser<'_> {
     }
 
     /// An integer literal with its span.
-    pub(super) fn number(&mut self) -> Parse<(u64, Span)> {
+    pub(super) fn number(&mut self) -> ParseResult<(u64, Span)> {
         let span = self.expect(TokenKind::Number, "a number")?;
         let text = self.text_of(span);
         match parse_number(text) {
