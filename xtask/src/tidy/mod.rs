@@ -14,6 +14,7 @@ mod size;
 mod tree;
 mod trust;
 mod unproven;
+mod wording;
 mod words;
 
 use std::fmt;
@@ -94,6 +95,7 @@ fn problems() -> Result<Vec<Problem>> {
         codes::check,
         trust::check,
         unproven::check,
+        wording::check,
     ] {
         problems.extend(check(&tree));
     }

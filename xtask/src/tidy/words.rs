@@ -73,7 +73,7 @@ fn reminders(path: &str, text: &str) -> Vec<Problem> {
 }
 
 /// A text without code spans and code fences.
-fn prose(text: &str) -> String {
+pub(super) fn prose(text: &str) -> String {
     let mut is_fenced = false;
     let mut prose = String::with_capacity(text.len());
     for line in text.lines() {
