@@ -9,7 +9,7 @@ use tamis_kernel::Ended;
 use tamis_kernel::errno::Errno;
 use tamis_kernel::search;
 use tamis_kernel::spawn::SpawnError;
-use tamis_platform::{Guest, Isolation, Options, Platform, PlatformError, Supervisor, Tally};
+use tamis_platform::{Guest, Options, Platform, PlatformError, Supervisor, Tally};
 use tamis_report::run::MUST_ALLOW_EXECVE;
 use tamis_report::sandbox::EndOfGuest;
 use tamis_session::path_text::PathText;
@@ -49,14 +49,9 @@ impl PlatformArgs {
             return Ok(platform);
         }
         let mut reasons = Vec::new();
-        for platform in tamis_platform::all() {
-            let caps = platform.caps();
-            let runs_all = caps.has_threads && caps.has_forks && caps.has_exec && caps.runs_dynamic;
-            if !runs_all || caps.isolation == Isolation::None {
-                continue;
-            }
+        for platform in tamis_platform::preferred() {
             match platform.probe() {
-                Ok(()) => return Ok(*platform),
+                Ok(()) => return Ok(platform),
                 Err(unavailable) => reasons.push(format!("{}: {unavailable}", platform.name())),
             }
         }

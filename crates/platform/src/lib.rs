@@ -99,6 +99,32 @@ pub fn all() -> &'static [&'static dyn Platform] {
     ALL
 }
 
+/// The platforms that run every program and confine it, in the order in which this machine's kernel makes them preferable.
+///
+/// The fastest, `notify`, is the first only where no signal ends a received call (`WAIT_KILLABLE_RECV`, 5.19): on older
+/// kernels such a call is received again, and counted twice.
+pub fn preferred() -> Vec<&'static dyn Platform> {
+    let mut platforms = all().to_vec();
+    platforms.retain(|platform| {
+        let caps = platform.caps();
+        let runs_all = caps.has_threads && caps.has_forks && caps.has_exec && caps.runs_dynamic;
+        runs_all && caps.isolation != Isolation::None
+    });
+    order(&mut platforms, attached::keeps_received_calls());
+    platforms
+}
+
+/// Puts those that are exact before `notify` if it isn't.
+fn order(platforms: &mut [&'static dyn Platform], is_notify_exact: bool) {
+    let rank = |platform: &&dyn Platform| match platform.name() {
+        _ if is_notify_exact => 0,
+        "patched" => 0,
+        "ptrace-seccomp" => 1,
+        _ => 2,
+    };
+    platforms.sort_by_key(rank);
+}
+
 /// Tracing that changes nothing of the guest, for supervisors that forward every call and look. It isn't one of
 /// [`all`]: it confines nothing.
 ///
@@ -120,4 +146,20 @@ pub fn watching() -> &'static dyn Platform {
 pub fn by_name(name: &str) -> Option<&'static dyn Platform> {
     let mut platforms = all().iter().copied();
     platforms.find(|platform| platform.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notify_is_the_first_only_where_it_is_exact() {
+        let names = |is_exact| {
+            let mut platforms = all().to_vec();
+            order(&mut platforms, is_exact);
+            platforms.iter().map(|one| one.name()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(true)[0], "notify");
+        assert_eq!(names(false)[..3], ["patched", "ptrace-seccomp", "notify"]);
+    }
 }

@@ -113,10 +113,14 @@ fn counted(asks: Action) -> Result<Program, Unsupported> {
     rewrite.apply(&denied, &allow_at_gates())
 }
 
+/// Whether only deadly signals end a call that a listener has received. Kernel 5.19.
+pub(crate) fn keeps_received_calls() -> bool {
+    probe::flag(Flag::WaitKillableRecv).is_present()
+}
+
 fn listener_flags() -> Flags {
-    let flag = Flag::WaitKillableRecv;
-    match probe::flag(flag).is_present() {
-        true => Flag::NewListener | flag,
+    match keeps_received_calls() {
+        true => Flag::NewListener | Flag::WaitKillableRecv,
         false => Flag::NewListener.into(),
     }
 }

@@ -8,6 +8,7 @@
 //! | `lenders` | who waits for a child of `vfork` |
 //! | `call` | decides a call at a stop |
 //! | `notify` | replies to notifications |
+//! | `interrupted` | signals that end the wait for a supervisor |
 //! | `heirs` | tracing of what would outlive a guest that isn't traced itself |
 //! | `space` | the guest's memory |
 //!
@@ -17,6 +18,7 @@
 mod call;
 mod filters;
 pub(crate) mod heirs;
+mod interrupted;
 mod lenders;
 mod notify;
 mod space;
@@ -40,7 +42,7 @@ use crate::platform::{Guest, Options, Platform};
 use crate::supervisor::{Answer, Supervisor};
 use crate::task::Task;
 
-pub(crate) use filters::{OF_COUNTED, OF_PATCHED, is_seccomp, may_install};
+pub(crate) use filters::{OF_COUNTED, OF_PATCHED, is_seccomp, keeps_received_calls, may_install};
 pub(crate) use space::Remote;
 pub(crate) use stopping::unless_ended;
 pub(crate) use tracer::{Residence, Start, Tracer};

@@ -2,7 +2,7 @@
 //!
 //! Callers and this thread wake each other on the same CPU where the kernel can (`SYNC_WAKE_UP`, 6.6). With
 //! `WAIT_KILLABLE_RECV` (5.19) only deadly signals interrupt a call that has been received; on older kernels one that a
-//! signal interrupts is received again.
+//! signal interrupts is received again. `interrupted` has calls made again that were interrupted before.
 
 use std::collections::BTreeMap;
 use std::io::PipeReader;
@@ -14,14 +14,15 @@ use tamis_kernel::listener::{Listener, ListenerError, Notification, Received, Re
 use tamis_kernel::spawn::{PendingListener, Signaller};
 use tamis_kernel::{Errno, affinity};
 
+use super::interrupted::Forwarded;
 use super::space::Remote;
 use crate::error::{PlatformError, Unsupported};
 use crate::patched::seats::Seats;
 use crate::supervisor::{Answer, Supervisor};
 use crate::task::{Space, Task, TaskId};
 
-/// The answers that are given later, by their times and the calls that they are for.
-type Later = BTreeMap<(Instant, u64), Answer>;
+/// The answers that are given later, by their times and the numbers of their calls.
+type Later = BTreeMap<(Instant, u64), (Notification, Answer)>;
 
 /// What answering takes.
 pub(super) struct Answering<'a> {
@@ -34,6 +35,8 @@ pub(super) struct Answering<'a> {
     pub(super) signaller: &'a Signaller,
     /// The CPU to stay on.
     pub(super) cpu: Option<usize>,
+    /// Notes the calls that the kernel executes.
+    pub(super) forwarded: &'a Forwarded<'a>,
 }
 
 impl Answering<'_> {
@@ -55,7 +58,7 @@ impl Answering<'_> {
         loop {
             let stop = Some(self.stop.as_fd());
             let next = later.first_key_value().map(|((time, _), _)| *time);
-            let (id, answer) = match listener.receive_before(stop, next)? {
+            let (call, answer) = match listener.receive_before(stop, next)? {
                 Received::Call(notification) => {
                     let answer = self.ask(&listener, &notification, seats);
                     let forwarded = match (seats, answer.makes_calls()) {
@@ -65,16 +68,16 @@ impl Answering<'_> {
                     // A guest can see to it that it can't be traced. Then it makes nothing that would outlive its supervisor.
                     let answer = forwarded
                         .map_or_else(|error| Answer::Errno(error.errno.0 as u16), |()| answer);
-                    (notification.id, answer)
+                    (notification, answer)
                 }
                 Received::TimedOut => match later.pop_first() {
-                    Some(((_, id), answer)) => (id, answer),
+                    Some((_, answer)) => answer,
                     None => continue,
                 },
                 // No task has the filter, though some may still be on their way to their end.
                 Received::Ended => return Ok(()),
             };
-            if !reply(&listener, id, answer, &mut later)? {
+            if !self.reply(&listener, call, answer, &mut later)? {
                 return self.await_stop();
             }
         }
@@ -112,40 +115,46 @@ impl Answering<'_> {
                 errno,
             })
     }
-}
-
-/// Replies to a call, or remembers when to; false if the guest is to be killed.
-fn reply(
-    listener: &Listener,
-    id: u64,
-    answer: Answer,
-    later: &mut Later,
-) -> Result<bool, PlatformError> {
-    let reply = match answer {
-        Answer::Return(value) => Reply::Return(value),
-        Answer::Errno(errno) => Reply::Errno(errno),
-        Answer::Forward => Reply::Continue,
-        Answer::ForwardWith(_) => {
-            let what = Unsupported::new("replacing a call by another");
-            return Err(PlatformError::Unsupported(what));
+    /// Replies to a call, or remembers when to; false if the guest is to be killed.
+    fn reply(
+        &self,
+        listener: &Listener,
+        call: Notification,
+        answer: Answer,
+        later: &mut Later,
+    ) -> Result<bool, PlatformError> {
+        let id = call.id;
+        // Before the reply: the call may have been interrupted right after it.
+        match answer {
+            Answer::Forward => self.forwarded.add(call.thread, call.call),
+            _ => self.forwarded.remove(call.thread),
         }
-        Answer::Descriptor(fd) => match listener.reply_fd(id, fd.as_fd()) {
-            Ok(_) => return Ok(true),
-            // The guest has as many descriptors as it may have.
-            Err(ListenerError {
-                errno: Errno(errno @ libc::EMFILE),
-                ..
-            }) => Reply::Errno(errno as u16),
-            Err(error) => return Err(error.into()),
-        },
-        Answer::Kill => return Ok(false),
-        Answer::Later(time, answer) => {
-            later.insert((Instant::now() + time, id), *answer);
-            return Ok(true);
-        }
-    };
-    listener.reply(id, reply)?;
-    Ok(true)
+        let reply = match answer {
+            Answer::Return(value) => Reply::Return(value),
+            Answer::Errno(errno) => Reply::Errno(errno),
+            Answer::Forward => Reply::Continue,
+            Answer::ForwardWith(_) => {
+                let what = Unsupported::new("replacing a call by another");
+                return Err(PlatformError::Unsupported(what));
+            }
+            Answer::Descriptor(fd) => match listener.reply_fd(id, fd.as_fd()) {
+                Ok(_) => return Ok(true),
+                // The guest has as many descriptors as it may have.
+                Err(ListenerError {
+                    errno: Errno(errno @ libc::EMFILE),
+                    ..
+                }) => Reply::Errno(errno as u16),
+                Err(error) => return Err(error.into()),
+            },
+            Answer::Kill => return Ok(false),
+            Answer::Later(time, answer) => {
+                later.insert((Instant::now() + time, id), (call, *answer));
+                return Ok(true);
+            }
+        };
+        listener.reply(id, reply)?;
+        Ok(true)
+    }
 }
 
 /// Kills the guest, if it hasn't ended.

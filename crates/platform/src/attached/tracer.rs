@@ -23,6 +23,7 @@ use tamis_kernel::{Ended, Errno, affinity, install, poll};
 use super::call::Phase;
 use super::filters::{self, Catcher};
 use super::heirs::{Heir, Heirs};
+use super::interrupted::Forwarded;
 use super::lenders::Lenders;
 use super::stopping::FirstStop;
 use super::{Mechanism, notify};
@@ -90,6 +91,7 @@ pub(super) fn run(
         None => to_patch.and_then(|one| desk(guest, options, one, supervisor, &signaller)),
     };
     let heirs = &Heirs::new(held.pid());
+    let forwarded = Forwarded::new(guest.filter);
     let until_first = until_first(how, held.pid())?;
     supervisor.started(TaskId(held.pid()), None);
     thread::scope(|scope| {
@@ -107,6 +109,7 @@ pub(super) fn run(
             stop: &stop,
             signaller: &signaller,
             cpu: supervisor_cpu(options.placement),
+            forwarded: &forwarded,
         };
         let is_notified = mechanism == Mechanism::Notify;
         let answer = || {
@@ -122,6 +125,7 @@ pub(super) fn run(
         tracer.has_results = guest.has_results;
         tracer.follow = follows.then(Follow::default);
         tracer.until_first = until_first;
+        tracer.forwarded = (is_notified && how.stub.is_none()).then_some(&forwarded);
         tracer.residence = how.residence;
         let patched = desk.as_ref().filter(|_| how.stub.is_none());
         tracer.patching = patched.map(|desk| patching(scope, desk));
@@ -385,6 +389,8 @@ pub(crate) struct Tracer<'a> {
     /// Readable after the end of the first process, if others trace, who may take it.
     until_first: Option<OwnedFd>,
     residence: Option<&'a dyn Residence>,
+    /// The calls that were forwarded, if the kernel may interrupt others before they are received.
+    forwarded: Option<&'a Forwarded<'a>>,
     pub(super) patching: Option<Patching<'a>>,
     /// Instead of that, if calls are only counted.
     pub(super) counting: Option<Counting<'a>>,
@@ -424,6 +430,7 @@ impl<'a> Tracer<'a> {
             heirs,
             until_first: None,
             residence: None,
+            forwarded: None,
             patching: None,
             counting: None,
         }
@@ -563,8 +570,8 @@ impl Tracer<'_> {
             {
                 return stopped.tracee().kill();
             }
-            Stop::Signal(_) if self.mechanism == Mechanism::Notify => {
-                super::heirs::restart_after(&stopped)?;
+            Stop::Signal(_) if let Some(forwarded) = self.forwarded => {
+                forwarded.restart_unreceived(&stopped)?;
             }
             _ => {}
         }
@@ -626,6 +633,9 @@ impl Tracer<'_> {
         }
         self.repeated.remove(&tid);
         self.interrupted.remove(&tid);
+        if let Some(forwarded) = self.forwarded {
+            forwarded.remove(tid);
+        }
     }
 
     /// A task has left its address space.

@@ -13,6 +13,7 @@ mod load;
 pub(crate) mod machine;
 #[cfg(target_arch = "x86_64")]
 mod mappings;
+pub(crate) mod readiness;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod separate;
 pub(crate) mod shared;

@@ -16,7 +16,7 @@ use tamis_platform::{
 };
 
 use crate::host::{self, Asked, Host, filter};
-use crate::{evasion, guests, limits, newborn};
+use crate::{evasion, guests, limits, newborn, storms};
 
 /// What came of a case.
 pub(crate) enum Outcome {
@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 66] = [
+pub(crate) const CASES: [Case; 67] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -87,6 +87,15 @@ pub(crate) const CASES: [Case; 66] = [
     guest!("registers", any),
     guest!("restart", forks),
     guest!("restart, all asked", "restart", Asked::All, forks),
+    Case::new(
+        "storms",
+        |caps| {
+            let is_vm = caps.isolation == Isolation::Vm;
+            let reason = "its guests may wait for ever for a signal that others overtake";
+            forks(caps).or(is_vm.then_some(reason))
+        },
+        storms::storms,
+    ),
     guest!("tasks", forks),
     guest!("killed", forks),
     guest!("killed, all asked", "killed", Asked::All, forks),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 38] = [
+pub(crate) const NAMES: [&str; 39] = [
     "attack",
     "answered",
     "answers",
@@ -40,6 +40,7 @@ pub(crate) const NAMES: [&str; 38] = [
     "siblings",
     "sigsys",
     "signals",
+    "storms",
     "tasks",
     "threads",
     "together",

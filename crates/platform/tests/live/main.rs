@@ -11,6 +11,7 @@ mod host;
 mod limits;
 mod newborn;
 mod rush;
+mod storms;
 
 use std::collections::BTreeMap;
 use std::env;

@@ -176,7 +176,7 @@ enum Summary {
 /// What records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Backend {
-    /// eBPF where it is possible, else notify
+    /// eBPF where it is possible, else notify; patched or trace on kernels before 5.19
     Auto,
     /// Programs at the kernel's tracepoints
     Ebpf,
@@ -234,11 +234,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             Err(error) if args.backend == Backend::Ebpf || needs_kernel(args) => {
                 return Err(unavailable(&error));
             }
+            Err(Unavailable::Bug(message)) => {
+                return Err(Failure::bug(message, "please report this"));
+            }
             Err(error) => {
-                global.notice(&format!(
-                    "tamis: {error}; recording by user notification, without errors; `--backend patched` takes less time"
-                ));
-                caught(args, "notify", policy, kept, global)?
+                let (on, how) = without_kernel();
+                global.notice(&format!("tamis: {error}; recording by {how}"));
+                caught(args, on, policy, kept, global)?
             }
         },
     };
@@ -283,6 +285,26 @@ fn live_table(args: &Args, global: &Global) -> Option<Live> {
 /// Whether only programs in the kernel can do what is asked.
 fn needs_kernel(args: &Args) -> bool {
     options(args).times || args.confined || args.command.is_empty()
+}
+
+/// What records without programs in the kernel: the name of its platform, and how it does.
+fn without_kernel() -> (&'static str, &'static str) {
+    const BACKENDS: [(&str, &str); 3] = [
+        (
+            "notify",
+            "user notification, without errors; `--backend patched` takes less time",
+        ),
+        ("patched", "patched call sites, without errors"),
+        ("ptrace-seccomp", "tracing, which takes much longer"),
+    ];
+    let works = tamis_platform::preferred()
+        .into_iter()
+        .find_map(|platform| {
+            let backend = BACKENDS.iter().find(|(name, _)| *name == platform.name());
+            backend.filter(|_| platform.probe().is_ok())
+        });
+    // Where nothing works, the command's own run says why.
+    *works.unwrap_or(&BACKENDS[0])
 }
 
 fn unavailable(error: &Unavailable) -> Failure {
