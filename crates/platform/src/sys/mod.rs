@@ -1,6 +1,8 @@
 //! The only `unsafe` of the crate: memory shared with a guest, waiting in it, and the code that runs in a guest.
 #![allow(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod frame;
 pub(crate) mod futex;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod guest;

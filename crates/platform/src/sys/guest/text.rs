@@ -7,7 +7,7 @@ use super::handler::{
 };
 use super::inside::{IS_STOPPED, STARTING};
 use super::{LET_PASS, REPEATS, SELECTOR, SET_SYSCALL_USER_DISPATCH};
-use crate::sys::separate;
+use crate::sys::{frame, separate};
 
 global_asm!(
     ".pushsection .text.tamis_platform_guest, \"ax\"",
@@ -33,6 +33,8 @@ global_asm!(
     ".hidden tamis_platform_guest_enter",
     ".globl tamis_platform_guest_leave",
     ".hidden tamis_platform_guest_leave",
+    ".globl tamis_platform_guest_restore_vectors",
+    ".hidden tamis_platform_guest_restore_vectors",
     // Makes a call: its number, the address of six arguments, and whether it is the guest's. Those are made elsewhere, so that
     // filters tell them from ours.
     "tamis_platform_guest_call:",
@@ -150,9 +152,7 @@ global_asm!(
     "mov rcx, [rbx + 224]",
     "test rcx, rcx",
     "jz 2f",
-    "mov eax, -1",
-    "mov edx, -1",
-    "xrstor64 [rcx]",
+    "call tamis_platform_guest_restore_vectors",
     "2:",
     "mov rdx, rbx",
     "mov r8, [rdx + 40]",
@@ -277,7 +277,27 @@ global_asm!(
     "mov rdi, rbx",
     "mov rsi, rbp",
     "jmp tamis_platform_guest_enter",
+    // Restores the vector registers from the frame of a signal at rcx, as `rt_sigreturn`: those components that the kernel has
+    // stored, which leaves out those that the process has no permission for, or without both magic numbers the oldest ones.
+    "tamis_platform_guest_restore_vectors:",
+    "cmp dword ptr [rcx + {magic_1_at}], {magic_1}",
+    "jne 41f",
+    "mov eax, [rcx + {xstate_size_at}]",
+    "cmp dword ptr [rcx + rax], {magic_2}",
+    "jne 41f",
+    "mov eax, [rcx + {xfeatures_at}]",
+    "mov edx, [rcx + {xfeatures_at} + 4]",
+    "xrstor64 [rcx]",
+    "ret",
+    "41:",
+    "fxrstor64 [rcx]",
+    "ret",
     ".popsection",
+    magic_1_at = const frame::MAGIC_1_AT,
+    magic_1 = const frame::MAGIC_1,
+    magic_2 = const frame::MAGIC_2,
+    xstate_size_at = const frame::XSTATE_SIZE_AT,
+    xfeatures_at = const frame::XFEATURES_AT,
     no_alignment_check = const !(1 << 18),
     below = const BELOW,
     sig_setmask = const libc::SIG_SETMASK,
@@ -316,4 +336,111 @@ unsafe extern "sysv64" {
     pub(super) fn tamis_platform_guest_returned();
     pub(super) fn tamis_platform_guest_enter(entry: u64, stack: u64) -> !;
     pub(super) fn tamis_platform_guest_leave(entry: u64, stack: u64) -> !;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::arch::asm;
+    use std::ptr;
+
+    use super::*;
+
+    const PAGE: usize = 4096;
+    /// The registers of x87 and SSE, and the header that follows them.
+    const LEGACY_BYTES: usize = 512;
+    const HEADER_BYTES: usize = 64;
+
+    /// A page that another follows which can't be accessed.
+    struct Guarded(*mut u8);
+
+    impl Guarded {
+        fn new() -> Guarded {
+            // SAFETY: a new mapping, of which the second page is protected.
+            unsafe {
+                let access = libc::PROT_READ | libc::PROT_WRITE;
+                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+                let pages = libc::mmap(ptr::null_mut(), 2 * PAGE, access, flags, -1, 0);
+                assert_ne!(pages, libc::MAP_FAILED);
+                assert_eq!(libc::mprotect(pages.add(PAGE), PAGE, libc::PROT_NONE), 0);
+                Guarded(pages.cast())
+            }
+        }
+
+        /// The registers of now with this value in `xmm0`, in so many bytes at the page's end.
+        fn state(&self, len_bytes: usize, xmm0: u64) -> *mut u8 {
+            const XMM0_AT: usize = 160;
+            // SAFETY: inside the page, and aligned.
+            unsafe {
+                let state = self.0.add(PAGE - len_bytes);
+                asm!("fxsave64 [{}]", in(reg) state, options(nostack));
+                state.add(XMM0_AT).cast::<u64>().write(xmm0);
+                state
+            }
+        }
+    }
+
+    impl Drop for Guarded {
+        fn drop(&mut self) {
+            // SAFETY: mapped by `new`.
+            unsafe { libc::munmap(self.0.cast(), 2 * PAGE) };
+        }
+    }
+
+    /// The value of `xmm0` afterwards.
+    fn restored(state: *const u8) -> u64 {
+        let xmm0;
+        // SAFETY: the state is valid, and control registers in it are those of now.
+        unsafe {
+            asm!(
+                "call tamis_platform_guest_restore_vectors",
+                "movq rax, xmm0",
+                out("rax") xmm0,
+                inout("rcx") state => _,
+                clobber_abi("sysv64"),
+            );
+        }
+        xmm0
+    }
+
+    fn put(state: *mut u8, at: usize, word: u32) {
+        // SAFETY: inside the state.
+        unsafe { state.add(at).cast::<u32>().write(word) };
+    }
+
+    /// A frame whose header names a component that the frame hasn't: of a process without permission for it.
+    fn frame_of_two(pages: &Guarded, xmm0: u64, magic_2: u32) -> *mut u8 {
+        const COMPONENTS: u32 = 3;
+        const AND_ONE_MORE: u32 = 7;
+        let size = LEGACY_BYTES + HEADER_BYTES;
+        let state = pages.state(size + HEADER_BYTES, xmm0);
+        put(state, frame::MAGIC_1_AT, frame::MAGIC_1);
+        put(state, frame::XFEATURES_AT, COMPONENTS);
+        put(state, frame::XSTATE_SIZE_AT, size as u32);
+        put(state, LEGACY_BYTES, AND_ONE_MORE);
+        put(state, size, magic_2);
+        state
+    }
+
+    #[test]
+    fn components_that_a_frame_lacks_are_not_read() {
+        let pages = Guarded::new();
+        assert_eq!(
+            restored(frame_of_two(&pages, 0x1234, frame::MAGIC_2)),
+            0x1234
+        );
+    }
+
+    #[test]
+    fn a_frame_without_its_second_magic_has_the_oldest_registers() {
+        let pages = Guarded::new();
+        assert_eq!(restored(frame_of_two(&pages, 0x1235, 0)), 0x1235);
+    }
+
+    #[test]
+    fn a_frame_without_its_first_magic_has_the_oldest_registers() {
+        let pages = Guarded::new();
+        let state = pages.state(LEGACY_BYTES, 0x1236);
+        put(state, frame::MAGIC_1_AT, 0);
+        assert_eq!(restored(state), 0x1236);
+    }
 }

@@ -11,6 +11,7 @@ use super::area::{PAGE, State};
 use super::call::{self, RESTART, own};
 use super::machine::{self, VECTORS_BYTES};
 use super::vcpu::{Entry, Vcpu};
+use crate::sys::frame;
 
 const EFAULT: i64 = -(libc::EFAULT as i64);
 const EINVAL: i64 = -(libc::EINVAL as i64);
@@ -311,9 +312,7 @@ const CONTEXT_WORDS: usize = 38;
 const INFO_BYTES: u64 = 128;
 const FRAME_BYTES: u64 = 8 + 8 * CONTEXT_WORDS as u64 + INFO_BYTES;
 /// Where the kernel's own words are in the legacy part of the vector registers.
-const SOFTWARE: usize = 464;
-const MAGIC_1: u32 = 0x4650_5853;
-const MAGIC_2: u32 = 0x4650_5845;
+const SOFTWARE: usize = frame::MAGIC_1_AT;
 
 /// Writes a frame, and has the guest go on in its handler.
 fn enter(vcpu: &mut Vcpu, signal: u32, info: &[u8; 128], cause: [u64; 3]) {
@@ -421,20 +420,63 @@ fn put_vectors(vcpu: &mut Vcpu, to: u64, xsave_bytes: u64) -> i64 {
     let end = xsave_bytes as usize;
     let software = &mut vcpu.vectors[SOFTWARE..SOFTWARE + 48];
     software.fill(0);
-    software[..4].copy_from_slice(&MAGIC_1.to_ne_bytes());
+    software[..4].copy_from_slice(&frame::MAGIC_1.to_ne_bytes());
     software[4..8].copy_from_slice(&(xsave_bytes as u32 + 4).to_ne_bytes());
     software[8..16].copy_from_slice(&xcr0.to_ne_bytes());
     software[16..20].copy_from_slice(&(xsave_bytes as u32).to_ne_bytes());
     let state = vcpu.state();
     match put(state, to, &vcpu.vectors[..end]) {
-        0 => put(state, to + xsave_bytes, &MAGIC_2.to_ne_bytes()),
+        0 => put(state, to + xsave_bytes, &frame::MAGIC_2.to_ne_bytes()),
         error => error,
     }
 }
 
+/// Reads the vector registers from a frame in the guest's memory; the components that it has. As in the kernel, that is what the
+/// frame says if both its magic numbers are there, and the oldest form if not. What is read is what KVM takes: components that
+/// there are.
+fn get_frame(vcpu: &mut Vcpu, place: u64) -> Option<u64> {
+    const OLDEST: u64 = 3;
+    let state = vcpu.state();
+    let most = state.xsave_bytes.load(Ordering::Relaxed) as usize;
+    let all = state.xcr0.load(Ordering::Relaxed);
+    if get(state, place, &mut vcpu.vectors[..HEADER]) != 0 {
+        return None;
+    }
+    let number = |bytes: &[u8; VECTORS_BYTES], at: usize| {
+        u32::from_ne_bytes(std::array::from_fn(|byte| bytes[at + byte]))
+    };
+    let [magic, size, extended] = [
+        frame::MAGIC_1_AT,
+        frame::XSTATE_SIZE_AT,
+        frame::EXTENDED_SIZE_AT,
+    ]
+    .map(|at| number(&vcpu.vectors, at));
+    let stored = u64::from(number(&vcpu.vectors, frame::XFEATURES_AT));
+    let is_sized = (HEADER + HEADER_BYTES..=most).contains(&(size as usize)) && size <= extended;
+    if magic != frame::MAGIC_1 || !is_sized {
+        return Some(OLDEST & all);
+    }
+    let mut magic_2 = [0; 4];
+    if get(state, place + u64::from(size), &mut magic_2) != 0 {
+        return None;
+    }
+    if u32::from_ne_bytes(magic_2) != frame::MAGIC_2 {
+        return Some(OLDEST & all);
+    }
+    let state = vcpu.state();
+    if get(state, place, &mut vcpu.vectors[..size as usize]) != 0 {
+        return None;
+    }
+    let known = u64::from_ne_bytes(std::array::from_fn(|byte| vcpu.vectors[HEADER + byte]));
+    Some(known & stored & all)
+}
+
+/// Where the header of the vector registers is, and its size.
+const HEADER: usize = 512;
+const HEADER_BYTES: usize = 64;
+
 /// Back from a handler.
 pub(super) fn sigreturn(vcpu: &mut Vcpu) {
-    const HEADER: usize = 512;
     let mut bytes = [[0_u8; 8]; CONTEXT_WORDS];
     if get(vcpu.state(), vcpu.registers.rsp, bytes.as_flattened_mut()) != 0 {
         return force(vcpu, libc::SIGSEGV, SI_KERNEL, 0, 0, 0);
@@ -442,15 +484,10 @@ pub(super) fn sigreturn(vcpu: &mut Vcpu) {
     let words = bytes.map(u64::from_ne_bytes);
     let place = words[28];
     if place != 0 {
-        let state = vcpu.state();
-        let end = state.xsave_bytes.load(Ordering::Relaxed) as usize;
-        if get(state, place, &mut vcpu.vectors[..end]) != 0 {
+        let Some(known) = get_frame(vcpu, place) else {
             return force(vcpu, libc::SIGSEGV, SI_KERNEL, 0, 0, 0);
-        }
-        // What KVM would refuse: features that there are not, and the reserved rest of the header.
-        let known = u64::from_ne_bytes(std::array::from_fn(|byte| vcpu.vectors[HEADER + byte]));
-        let known = known & state.xcr0.load(Ordering::Relaxed);
-        vcpu.vectors[HEADER..HEADER + 64].fill(0);
+        };
+        vcpu.vectors[HEADER..HEADER + HEADER_BYTES].fill(0);
         vcpu.vectors[HEADER..HEADER + 8].copy_from_slice(&known.to_ne_bytes());
         vcpu.vectors[SOFTWARE..HEADER].fill(0);
         // Reserved bits of the control register would make it fail.
