@@ -11,6 +11,7 @@ use super::filter::MASKS;
 use crate::attached;
 use crate::supervisor::{Answer, Supervisor};
 use crate::sys::guest::{self, ACTION_WORDS, Whose};
+use crate::sys::{frame, separate};
 use crate::task::{Space, Task, TaskId};
 
 /// `SIGSYS` in a set of signals.
@@ -245,8 +246,27 @@ fn forward(call: &SeccompData, made: &SeccompData, thread: &mut Thread) -> Outco
             let result = with_mask(made, arg, thread);
             Outcome::Result(result.unwrap_or_else(|errno| -i64::from(errno.0)))
         }
+        _ if made == call && nr == libc::SYS_sigaltstack => set_stack(call),
         _ if made == call => Outcome::InGuest,
         _ => Outcome::Result(thread.make(made.nr, made.args)),
+    }
+}
+
+/// A new stack for signals, on which the handler would run. One that it has no room on, or can't write to, is refused as one is that
+/// the kernel's frame has no room on; where the supervisor is elsewhere, this thread goes on without a handler.
+fn set_stack(call: &SeccompData) -> Outcome {
+    let is_usable = match read_words(call.args[0]) {
+        Ok([first, flags, len_bytes]) => {
+            let is_off = flags as i32 & libc::SS_DISABLE != 0;
+            is_off || frame::has_room(first, len_bytes)
+        }
+        // Nothing is set, or the kernel says what is wrong.
+        Err(_) => true,
+    };
+    match is_usable {
+        true => Outcome::InGuest,
+        false if separate::is_separate() => without_dispatch(),
+        false => Outcome::Result(-i64::from(libc::ENOMEM)),
     }
 }
 

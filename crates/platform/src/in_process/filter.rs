@@ -27,6 +27,9 @@ pub(crate) const MASKS: [(i64, u32); 7] = [
 ];
 const SYS_EPOLL_PWAIT2: i64 = 441;
 
+/// The same by which it can set a stack that the handler has no room on.
+const STACK: (i64, u32) = (libc::SYS_sigaltstack, 0);
+
 /// The filters, the oldest first, for a handler whose calls end at these addresses, in this process.
 pub(crate) fn filters(
     guest: &Program,
@@ -36,8 +39,8 @@ pub(crate) fn filters(
     Ok([own(ips)?, rewritten(guest, ips, pid)?])
 }
 
-/// What the guest must not do, or not without the handler: other processes and programs have no handler, and `SIGSYS`
-/// must not be blocked.
+/// What the guest must not do, or not without the handler: other processes and programs have no handler, `SIGSYS` must not
+/// be blocked, and the handler needs room on the stack for signals.
 fn own(ips: [u64; 2]) -> Result<Program, Unsupported> {
     let denied = Action::errno(libc::ENOSYS as u16).ret();
     let allow = Action::ALLOW.ret();
@@ -70,7 +73,7 @@ fn own(ips: [u64; 2]) -> Result<Program, Unsupported> {
         Op::RetImm(Action::errno(libc::EPERM as u16).ret()),
         Op::RetImm(allow),
     ]);
-    for (nr, arg) in MASKS {
+    for (nr, arg) in MASKS.into_iter().chain([STACK]) {
         let mut asked = match nr {
             // Reading that of our signal is asked for, too.
             libc::SYS_rt_sigaction => vec![

@@ -8,6 +8,7 @@ use tamis_kernel::Errno;
 
 use crate::in_process::Program;
 use crate::in_process::image::Image;
+use crate::sys::frame;
 
 const PAGE: u64 = 4096;
 const STACK_BYTES: u64 = 8 << 20;
@@ -182,6 +183,8 @@ fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)], has_vdso: bool) -
     let passed_on = PASSED_ON.map(|key| match key {
         // An entry to be ignored.
         libc::AT_SYSINFO_EHDR if !has_vdso => (AT_IGNORE, 0),
+        // Such a guest's calls are caught by signals.
+        libc::AT_MINSIGSTKSZ if has_vdso => (key, frame::min_stack_bytes()),
         key => (key, value(key)),
     });
     for (key, value) in ours.chain(passed_on).chain([(libc::AT_NULL, 0)]) {

@@ -76,7 +76,7 @@ pub(super) fn is_any_leaving() -> bool {
     threads.any(|thread| thread.is_leaving.load(Ordering::SeqCst) != 0)
 }
 
-pub(super) fn is_separate() -> bool {
+pub(crate) fn is_separate() -> bool {
     IS_SEPARATE.load(Ordering::Relaxed)
 }
 

@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 67] = [
+pub(crate) const CASES: [Case; 70] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -108,6 +108,9 @@ pub(crate) const CASES: [Case; 67] = [
     guest!("confined", filters_and_forks),
     guest!("together", filters_and_forks),
     guest!("late", filters_and_forks),
+    guest!("trapped", filters_and_forks),
+    guest!("stacks", any),
+    guest!("stacks, all asked", "stacks", Asked::All, any),
     Case::new(
         "late, by i386",
         |caps| {

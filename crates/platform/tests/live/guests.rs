@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 39] = [
+pub(crate) const NAMES: [&str; 41] = [
     "attack",
     "answered",
     "answers",
@@ -40,10 +40,12 @@ pub(crate) const NAMES: [&str; 39] = [
     "siblings",
     "sigsys",
     "signals",
+    "stacks",
     "storms",
     "tasks",
     "threads",
     "together",
+    "trapped",
     "vsyscall",
 ];
 

@@ -6,7 +6,9 @@ use tamis_abi::{Arch, SeccompData};
 
 use super::inside::{self, await_stop, calls, enter, fs_base, is_stopped_everywhere, leave};
 use super::text::tamis_platform_guest_call_32;
-use super::{ACTION_WORDS, HAS_THREADS, HOST_FS, REPORT, Step, die, own_action, write};
+use super::{
+    ACTION_WORDS, HAS_THREADS, HOST_FS, REPORT, Step, die, own_action, reset_action, write,
+};
 use crate::in_process::calls::{Outcome, Thread};
 use crate::in_process::filter::OURS;
 
@@ -118,7 +120,7 @@ fn answer(
         BY_FILTER if info.errno == i32::from(OURS) => {}
         BY_DISPATCH if is_stopped_everywhere() => return again(info, context, thread),
         BY_DISPATCH => {}
-        code => return foreign(code, context, thread, target),
+        code => return foreign(info, code, context, thread, target),
     }
     let call = SeccompData {
         nr: info.nr as u32,
@@ -148,7 +150,7 @@ fn answer(
         Outcome::Signal => die(libc::SIGSYS),
         Outcome::Trap(data) => {
             (info.code, info.errno) = (BY_FILTER, i32::from(data));
-            return foreign(BY_FILTER, context, thread, target);
+            return foreign(info, BY_FILTER, context, thread, target);
         }
     }
     at_once(context, thread)
@@ -187,13 +189,23 @@ fn at_once(context: &mut [u64; WORDS], thread: &Thread) -> u32 {
 }
 
 /// The signal isn't for a call that is asked for: the guest's own action for it decides.
-fn foreign(code: i32, context: &[u64; WORDS], thread: &Thread, target: &mut Target) -> u32 {
+fn foreign(
+    info: &Info,
+    code: i32,
+    context: &mut [u64; WORDS],
+    thread: &mut Thread,
+    target: &mut Target,
+) -> u32 {
     const OWN_SIGNAL: u64 = 1 << (libc::SIGSYS - 1);
     const IGNORED: u64 = libc::SIG_IGN as u64;
     let [handler, flags, _, mask] = own_action(None);
     let is_sent = code <= 0;
     match handler {
         IGNORED if is_sent => return BY_KERNEL,
+        // The call is made again, and ends this process: by the filter that has trapped it, or by dispatch.
+        0 | IGNORED if !is_sent && reset_action(libc::SIGSYS) => {
+            return again(info, context, thread);
+        }
         0 | IGNORED => die(libc::SIGSYS),
         _ => {}
     }

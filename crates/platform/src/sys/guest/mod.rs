@@ -22,6 +22,7 @@ use crate::in_process::calls::Calls;
 use crate::in_process::filter;
 use crate::in_process::{How, Program, Signals};
 use crate::sys::load::load;
+use crate::sys::separate;
 pub(crate) use inside::{Whose, block_in_handler, make, make_outside, sleep, stop_everywhere};
 pub(crate) use memory::{read, write};
 use text::{
@@ -42,7 +43,7 @@ static HOST_FS: AtomicU64 = AtomicU64::new(0);
 static CALLS: AtomicPtr<Calls<'static>> = AtomicPtr::new(ptr::null_mut());
 /// What its parent is told.
 static REPORT: AtomicPtr<Report> = AtomicPtr::new(ptr::null_mut());
-/// The guest's process.
+/// The guest's first process.
 static PID: AtomicI32 = AtomicI32::new(0);
 
 /// Whether the kernel raises the signal for calls of threads with dispatch, which it reads at each.
@@ -443,14 +444,32 @@ fn handler(address: u64, mask: u64) -> Action {
     }
 }
 
-/// Ends the guest by a signal, or if its filter denies that, by an instruction that doesn't exist.
+/// Ends this process by a signal, or if its filter denies that, by an instruction that doesn't exist.
 fn die(signal: i32) -> ! {
+    reset_action(signal);
+    if let Some(pid) = process() {
+        make(libc::SYS_kill as u32, [pid, signal as u64, 0, 0, 0, 0]);
+    }
+    std::process::abort()
+}
+
+/// Gives a signal its default action; whether that was possible.
+fn reset_action(signal: i32) -> bool {
     let nothing = Action::default();
     let set = [signal as u64, ptr::from_ref(&nothing) as u64, 0, 8, 0, 0];
-    make(libc::SYS_rt_sigaction as u32, set);
-    let pid = PID.load(Ordering::Relaxed) as u64;
-    make(libc::SYS_kill as u32, [pid, signal as u64, 0, 0, 0, 0]);
-    std::process::abort()
+    make(libc::SYS_rt_sigaction as u32, set) == 0
+}
+
+/// The number of this process. A guest with a stub makes others, which have its memory and the handler: those get their own from the
+/// kernel, unless a filter denies that.
+fn process() -> Option<u64> {
+    match separate::is_separate() {
+        true => make(libc::SYS_getpid as u32, [0; 6])
+            .try_into()
+            .ok()
+            .filter(|pid| *pid > 0),
+        false => u64::try_from(PID.load(Ordering::Relaxed)).ok(),
+    }
 }
 
 /// The calling thread's number, or its process's if the guest's filter denies `gettid`.
