@@ -5,7 +5,8 @@
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData};
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
-use tamis_kernel::{Flag, Flags, NATIVE_ENDIAN, probe};
+use tamis_kernel::probe::{self, Support};
+use tamis_kernel::{Flag, Flags, NATIVE_ENDIAN};
 
 use super::Mechanism;
 use crate::error::Unsupported;
@@ -199,20 +200,32 @@ struct Rule {
     x86: &'static [u32],
     /// The index of the argument, of which the lower half is looked at, and what to look for.
     when: Option<(usize, Test, u32)>,
-    action: Action,
+    /// The answer, or instructions that end with one.
+    answer: Vec<Op>,
+}
+
+/// One answer.
+fn always(action: Action) -> Vec<Op> {
+    vec![Op::RetImm(action.ret())]
+}
+
+/// Where a filter finds the lower half of an argument; the upper one follows.
+const fn place_of(arg: usize) -> u32 {
+    const ARGS: u32 = 16;
+    ARGS + 8 * arg as u32
 }
 
 /// The filter that answers these calls and allows all others. Of numbers that it doesn't know the kernel keeps that.
 fn answer(rules: &[Rule]) -> Program {
-    const ARGS: u32 = 16;
     let allow = Op::RetImm(Action::ALLOW.ret());
     let block = |numbers: fn(&Rule) -> &'static [u32], load: &[Op]| {
         let mut ops = load.to_vec();
         for rule in rules {
-            let mut decision = vec![Op::RetImm(rule.action.ret())];
+            let mut decision = rule.answer.clone();
             if let Some((arg, test, value)) = rule.when {
-                let place = Op::LoadData(ARGS + 8 * arg as u32);
-                decision.splice(0..0, [place, Op::branch(test, value, 0, 1)]);
+                let place = Op::LoadData(place_of(arg));
+                let rest = Op::branch(test, value, 0, decision.len() as u8);
+                decision.splice(0..0, [place, rest]);
                 decision.extend(load);
             }
             let numbers = numbers(rule);
@@ -247,12 +260,40 @@ fn answer(rules: &[Rule]) -> Program {
 /// Denies installing a filter with a listener, with the error that the kernel gives if there is one already: `notify`
 /// has precedence over `trace`, so the guest could have itself told to continue with calls that are to be traced.
 fn no_listeners() -> Program {
+    let unknown = |flag: &Flag| matches!(probe::flag(*flag), Support::No { .. });
+    let known = Flag::ALL.into_iter().filter(|flag| !unknown(flag));
     answer(&[Rule {
         x86_64: &[317],
         x86: &[354],
         when: Some((1, Test::Set, Flag::NewListener.bit())),
-        action: Action::errno(libc::EBUSY as u16),
+        answer: errors_of_listeners(known.fold(0, |known, flag| known | flag.bit())),
     }])
+}
+
+/// The error of `seccomp` with the flag for a listener, from a kernel that knows these flags: what is wrong with the call itself comes
+/// first. What its pointer points to isn't looked at.
+fn errors_of_listeners(known: u32) -> Vec<Op> {
+    /// No program has memory below it.
+    const LOWEST: u32 = 0x1000;
+    /// The upper half of an address in the kernel's half.
+    const OF_KERNEL: u32 = 1 << 31;
+    let error = |errno: i32| Op::RetImm(Action::errno(errno as u16).ret());
+    vec![
+        // The flags are in the accumulator.
+        Op::branch(Test::Set, !known, 4, 0),
+        Op::branch(Test::Set, Flag::Tsync.bit(), 0, 1),
+        Op::branch(Test::Set, Flag::TsyncEsrch.bit(), 0, 2),
+        Op::LoadData(place_of(0)),
+        Op::branch(Test::Eq, libc::SECCOMP_SET_MODE_FILTER as u32, 1, 0),
+        error(libc::EINVAL),
+        Op::LoadData(place_of(2) + 4),
+        Op::branch(Test::Set, OF_KERNEL, 3, 0),
+        Op::branch(Test::Eq, 0, 0, 3),
+        Op::LoadData(place_of(2)),
+        Op::branch(Test::Ge, LOWEST, 1, 0),
+        error(libc::EFAULT),
+        error(libc::EBUSY),
+    ]
 }
 
 /// Whether a call that may install a filter may do so in all threads.
@@ -289,7 +330,7 @@ fn stop_at_filters() -> Program {
         x86_64,
         x86,
         when,
-        action: Action::new(ActionKind::Trace, INSTALLS),
+        answer: always(Action::new(ActionKind::Trace, INSTALLS)),
     };
     let sets_filter = (0, Test::Eq, libc::PR_SET_SECCOMP as u32);
     answer(&[told(SECCOMP, None), told(PRCTL, Some(sets_filter))])
@@ -303,13 +344,13 @@ fn no_untraced_tasks() -> Program {
         x86_64: &[56],
         x86: &[120],
         when: Some((0, Test::Set, UNTRACED)),
-        action: Action::errno(libc::EPERM as u16),
+        answer: always(Action::errno(libc::EPERM as u16)),
     };
     let clone3 = Rule {
         x86_64: &[435],
         x86: &[435],
         when: None,
-        action: Action::errno(libc::ENOSYS as u16),
+        answer: always(Action::errno(libc::ENOSYS as u16)),
     };
     answer(&[clone, clone3])
 }
@@ -325,7 +366,7 @@ fn no_tracer_of_its_choice() -> Program {
         x86_64: &[101, 521],
         x86: &[26],
         when: Some((0, Test::Eq, TRACEME)),
-        action: Action::errno(libc::EPERM as u16),
+        answer: always(Action::errno(libc::EPERM as u16)),
     }])
 }
 
@@ -341,7 +382,7 @@ mod tests {
             let call = SeccompData {
                 nr,
                 arch: arch.audit(),
-                args: [1, flags, 0, 0, 0, 0],
+                args: [1, flags, 0x1000, 0, 0, 0],
                 ..SeccompData::default()
             };
             Action::from_ret(interp::run(&program, &call).ret)
@@ -353,12 +394,49 @@ mod tests {
             (Arch::X86, 354),
         ] {
             assert_eq!(verdict(arch, nr, 8), denied);
-            assert_eq!(verdict(arch, nr, 8 | 1), denied);
+            assert_eq!(verdict(arch, nr, 8 | 16 | 1), denied);
             assert_eq!(verdict(arch, nr, 1), Action::ALLOW);
             assert_eq!(verdict(arch, nr + 1, 8), Action::ALLOW);
         }
         assert_eq!(verdict(Arch::X86, 317, 8), Action::ALLOW);
         assert_eq!(verdict(Arch::Aarch64, 317, 8), Action::ALLOW);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_call_comes_before_the_listener() {
+        const ESRCH: u64 = 16;
+        let error = |args: [u64; 3], known: u32| {
+            let mut ops = vec![Op::LoadData(place_of(1))];
+            ops.extend(errors_of_listeners(known));
+            let insns = ops.into_iter().map(Into::into).collect();
+            let program = Program::new(insns, NATIVE_ENDIAN).expect("the program is valid");
+            let call = SeccompData {
+                args: [args[0], args[1], args[2], 0, 0, 0],
+                ..SeccompData::default()
+            };
+            let action = Action::from_ret(interp::run(&program, &call).ret);
+            assert_eq!(action.kind, ActionKind::Errno);
+            i32::from(action.data)
+        };
+        let all = 0x3f;
+        for (args, known, expected) in [
+            ([1, 8, 0x7fff_0000_0000], all, libc::EBUSY),
+            ([1, 8, 0x1000], all, libc::EBUSY),
+            ([1 << 32 | 1, 1 << 32 | 8, 0x1000], all, libc::EBUSY),
+            ([1, 8, 0], all, libc::EFAULT),
+            ([1, 8, 1], all, libc::EFAULT),
+            ([1, 8, u64::MAX], all, libc::EFAULT),
+            ([0, 8, 0], all, libc::EINVAL),
+            ([2, 8, 0x1000], all, libc::EINVAL),
+            ([77, 8, 0x1000], all, libc::EINVAL),
+            ([1, 0xffff_ffff, 0x1000], all, libc::EINVAL),
+            ([1, 8 | 0x40, 0], all, libc::EINVAL),
+            ([1, 8 | 0x20, 0x1000], 0x1f, libc::EINVAL),
+            ([1, 8 | 1, 0x1000], all, libc::EINVAL),
+            ([1, 8 | 1 | ESRCH, 0x1000], all, libc::EBUSY),
+        ] {
+            assert_eq!(error(args, known), expected, "{args:x?}");
+        }
     }
 
     #[test]

@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 70] = [
+pub(crate) const CASES: [Case; 71] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -109,6 +109,7 @@ pub(crate) const CASES: [Case; 70] = [
     guest!("together", filters_and_forks),
     guest!("late", filters_and_forks),
     guest!("trapped", filters_and_forks),
+    guest!("refused", filters),
     guest!("stacks", any),
     guest!("stacks, all asked", "stacks", Asked::All, any),
     Case::new(

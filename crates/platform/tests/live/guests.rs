@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 41] = [
+pub(crate) const NAMES: [&str; 42] = [
     "attack",
     "answered",
     "answers",
@@ -33,6 +33,7 @@ pub(crate) const NAMES: [&str; 41] = [
     "permits",
     "pointers",
     "processes",
+    "refused",
     "registers",
     "restart",
     "results",
