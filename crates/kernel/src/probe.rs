@@ -167,7 +167,7 @@ fn find<T: Copy + PartialEq>(list: &[(T, Support)], wanted: T) -> Support {
 /// ```
 pub fn probe() -> Probe {
     let release = sys::seccomp::release();
-    let version = release.as_deref().and_then(|release| release.parse().ok());
+    let version = version();
     let status = Status::of_this_thread();
     let capability = |bit| status.as_ref().and_then(|status| status.bit("CapEff", bit));
     Probe {
@@ -230,6 +230,11 @@ fn since(kind: ActionKind) -> KernelVersion {
         | ActionKind::Trace
         | ActionKind::Allow => KernelVersion::new(3, 5),
     }
+}
+
+/// The version in the running kernel's release.
+pub fn version() -> Option<KernelVersion> {
+    sys::seccomp::release()?.parse().ok()
 }
 
 /// Whether the kernel has an action. Kernels before 4.14 lack the query; their version, if known, decides.

@@ -100,11 +100,11 @@ impl<'d> Btf<'d> {
         Ok(Btf { types, strings })
     }
 
-    /// The numbers of the type definitions with these names, and the offsets in bytes of members of structures, each
+    /// The numbers of the type definitions with these names, of those that there are, and the offsets in bytes of members of structures, each
     /// given by the structure's place in the list and the names on the way from there.
     ///
     /// # Errors
-    /// [`BtfError`] for the first that is missing.
+    /// [`BtfError`] for the first structure or member that is missing.
     ///
     /// # Panics
     /// If a place isn't in the list.
@@ -113,17 +113,17 @@ impl<'d> Btf<'d> {
         names: [&str; N],
         structures: [&str; S],
         members: [(usize, &[&str]); M],
-    ) -> Result<([u32; N], [u32; M]), BtfError> {
-        let mut ids = [0; N];
+    ) -> Result<([Option<u32>; N], [u32; M]), BtfError> {
+        let mut ids = [None; N];
         let mut found = [None; S];
         let mut scan = Scan::new(self);
-        while ids.contains(&0) || found.iter().any(Option::is_none) {
+        while ids.contains(&None) || found.iter().any(Option::is_none) {
             let Some(kind) = scan.next() else {
                 break;
             };
             if kind.kind == TYPEDEF {
                 if let Some(place) = names.iter().position(|name| self.is_called(kind, name)) {
-                    ids[place] = kind.id;
+                    ids[place] = Some(kind.id);
                 }
             } else if kind.kind == STRUCT {
                 for (found, name) in found.iter_mut().zip(structures) {
@@ -132,9 +132,6 @@ impl<'d> Btf<'d> {
                     }
                 }
             }
-        }
-        if let Some(missing) = ids.iter().position(|id| *id == 0) {
-            return Err(BtfError::NoType(names[missing].to_owned()));
         }
         let mut offsets = [0; M];
         for (offset, (structure, path)) in offsets.iter_mut().zip(members) {
@@ -321,16 +318,12 @@ mod tests {
         let bytes = example();
         let btf = Btf::parse(&bytes).unwrap();
         let found = btf.find(["number"], ["outer"], [(0, &["first"]), (0, &["inner"])]);
-        assert_eq!(found, Ok(([2], [0, 4])));
+        assert_eq!(found, Ok(([Some(2)], [0, 4])));
         let missing = |name: &str| Err(BtfError::NoType(name.to_owned()));
-        assert_eq!(
-            btf.find(["int"], ["outer"], [(0, &["first"])]),
-            missing("int")
-        );
-        assert_eq!(
-            btf.find(["numb"], ["outer"], [(0, &["first"])]),
-            missing("numb")
-        );
+        for name in ["int", "numb"] {
+            let found = btf.find([name, "number"], ["outer"], [(0, &["first"])]);
+            assert_eq!(found, Ok(([None, Some(2)], [0])), "{name}");
+        }
         assert_eq!(
             btf.find(["number"], ["inner"], [(0, &["first"])]),
             missing("inner")

@@ -7,6 +7,7 @@
 //! are counted apart ([`Recording::signalled`]); a thread that a filter kills silently while others of its process live isn't seen.
 
 mod btf;
+mod load;
 mod programs;
 mod tasks;
 mod view;
@@ -19,14 +20,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering;
 
-use tamis_abi::{Arch, Nr, syscall};
-use tamis_ebpf::Insn;
+use tamis_abi::{Arch, KernelVersion, Nr, syscall};
 use tamis_kernel::Errno;
 use tamis_kernel::bpf::{self, Array, Attached, Counts, LoadError};
 use tamis_profile::{Profile, Times, interest};
 
 use crate::recording::{Lost, MAX_VALUES, Recording, Signalled};
 pub use btf::{Btf, BtfError};
+pub use load::Missing;
 use programs::{Facts, INTERFACES, ROW_WORDS, ROWS, TIME_WORDS, TRACEPOINTS};
 use tasks::Tasks;
 pub use view::Viewer;
@@ -78,6 +79,7 @@ pub struct Cgroup {
 #[derive(Debug)]
 pub struct Recorder {
     attached: Vec<Attached>,
+    missing: Vec<Missing>,
     options: Options,
     cpus: usize,
     tasks: Tasks,
@@ -159,6 +161,38 @@ impl fmt::Display for Unavailable {
 
 impl error::Error for Unavailable {}
 
+impl Unavailable {
+    /// Whether this process lacks a permission.
+    fn is_denied(&self) -> bool {
+        matches!(
+            self,
+            Unavailable::Memory(Errno(EPERM))
+                | Unavailable::Program {
+                    error: LoadError {
+                        errno: Errno(EPERM),
+                        ..
+                    },
+                    ..
+                }
+        )
+    }
+
+    /// Whether it is a bug of tamis: a program is wrong, or the verifier refuses it, on a kernel that is new enough.
+    pub fn is_bug(&self) -> bool {
+        match self {
+            Unavailable::Bug(_) => true,
+            Unavailable::Program { error, .. } => {
+                let is_new = tamis_kernel::probe::version().is_none_or(|version| version >= SINCE);
+                !self.is_denied() && !error.log.is_empty() && is_new
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The first kernel that has what the programs call.
+const SINCE: KernelVersion = KernelVersion::new(5, 13);
+
 /// `EPERM` has this number on every architecture.
 const EPERM: i32 = 1;
 
@@ -168,12 +202,21 @@ impl Recorder {
     /// # Errors
     /// See [`Unavailable`].
     pub fn new(options: Options) -> Result<Recorder, Unavailable> {
+        Recorder::of_programs(options, programs::all)
+    }
+
+    /// With these texts.
+    fn of_programs(
+        options: Options,
+        texts: impl Fn(&Facts) -> [String; TRACEPOINTS.len()],
+    ) -> Result<Recorder, Unavailable> {
         let (facts, ids) = facts(options, TRACEPOINTS)?;
         let array = |words| Array::new(words).map_err(Unavailable::Memory);
         let rows = ROWS * INTERFACES;
         let measured = if options.times { rows * facts.cpus } else { 0 };
         let recorder = Recorder {
             attached: Vec::new(),
+            missing: Vec::new(),
             options,
             cpus: facts.cpus,
             tasks: Tasks::new(facts.tasks).map_err(Unavailable::Memory)?,
@@ -189,13 +232,14 @@ impl Recorder {
             },
             _starts: array(2 * if options.times { programs::STARTS } else { 1 })?,
         };
-        recorder.attach(&facts, ids)
+        recorder.attach(&facts, ids, texts(&facts))
     }
 
     fn attach(
         mut self,
         facts: &Facts,
-        ids: [u32; TRACEPOINTS.len()],
+        ids: [Option<u32>; TRACEPOINTS.len()],
+        texts: [String; TRACEPOINTS.len()],
     ) -> Result<Recorder, Unavailable> {
         let maps = [
             ("states", self.tasks.states.descriptor()),
@@ -210,9 +254,15 @@ impl Recorder {
             ("starts", self._starts.descriptor()),
         ];
         // What a program sees depends on others: exits are told apart by what the program for entries writes.
-        let programs = ids.into_iter().zip(TRACEPOINTS).zip(programs::all(facts));
-        self.attached = attached(programs, |text| programs::assemble(text, &[], facts, &maps))?;
+        let programs = load::programs(TRACEPOINTS, ids, texts);
+        let assemble = |text: &str| programs::assemble(text, &[], facts, &maps);
+        (self.attached, self.missing) = load::attach(programs, assemble)?;
         Ok(self)
+    }
+
+    /// What isn't recorded, because this kernel refuses a program.
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
     }
 
     /// Records a task, by its number in this machine's first namespace of processes, and all tasks that it starts from
@@ -356,21 +406,6 @@ impl Recorder {
     }
 }
 
-/// Programs at their tracepoints: the numbers of their types, names, and texts.
-fn attached(
-    programs: impl Iterator<Item = ((u32, &'static str), String)>,
-    assemble: impl Fn(&str) -> Result<Vec<Insn>, String>,
-) -> Result<Vec<Attached>, Unavailable> {
-    let mut attached = Vec::new();
-    for ((id, tracepoint), text) in programs {
-        let insns = assemble(&text);
-        let insns = insns.map_err(|error| Unavailable::Bug(format!("{tracepoint}: {error}")))?;
-        let program = bpf::attach_tracepoint(id, &insns);
-        attached.push(program.map_err(|error| Unavailable::Program { tracepoint, error })?);
-    }
-    Ok(attached)
-}
-
 /// All rows: interface and number.
 fn rows() -> impl Iterator<Item = (usize, usize)> {
     (0..INTERFACES).flat_map(|interface| (0..ROWS).map(move |row| (interface, row)))
@@ -425,7 +460,7 @@ fn is_in_first_namespace() -> bool {
 fn facts<const N: usize>(
     options: Options,
     tracepoints: [&str; N],
-) -> Result<(Facts, [u32; N]), Unavailable> {
+) -> Result<(Facts, [Option<u32>; N]), Unavailable> {
     if !cfg!(target_arch = "x86_64") {
         return Err(Unavailable::Machine);
     }
@@ -499,4 +534,72 @@ fn interesting(array: Array) -> Array {
         array[index].store(word, Ordering::Relaxed);
     }
     array
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis_kernel::spawn::Spawn;
+
+    /// Loads from what no verifier takes for an address.
+    const REFUSED: &str = "
+        r1 = 1
+        r0 = *(u64 *)(r1 + 0)
+        exit
+    ";
+
+    /// A recorder whose program for this tracepoint is refused; `None` where there can be none.
+    fn without(tracepoint: &str) -> Option<Result<Recorder, Unavailable>> {
+        if let Err(error) = Recorder::new(Options::default()) {
+            assert!(!error.is_bug(), "{error}");
+            println!("skipped: {error}");
+            return None;
+        }
+        let texts = |facts: &Facts| {
+            let mut texts = programs::all(facts);
+            let place = TRACEPOINTS.iter().position(|one| *one == tracepoint);
+            texts[place.unwrap_or_default()] = REFUSED.to_owned();
+            texts
+        };
+        Some(Recorder::of_programs(Options::default(), texts))
+    }
+
+    #[test]
+    fn a_refused_program_costs_its_own_column() {
+        let Some(recorder) = without("signal_generate") else {
+            return;
+        };
+        let recorder = recorder.expect("the others are loaded");
+        let [missing] = recorder.missing() else {
+            panic!("{:?}", recorder.missing());
+        };
+        assert_eq!(missing.column, "calls for which filters send signals");
+        assert!(missing.to_string().contains("invalid mem access"));
+        let held = Spawn::new("true").start().expect("it starts");
+        assert!(recorder.record(held.pid(), Start::AtExec));
+        held.release().wait().expect("it ends");
+        let recording = recorder.recording().expect("counts");
+        let (arch, nr) = (Arch::X86_64, syscall::number(Arch::X86_64, "execve"));
+        assert_eq!(
+            recording
+                .profile
+                .call(arch, nr.unwrap())
+                .map(|call| call.count),
+            Some(1)
+        );
+    }
+
+    #[test]
+    fn a_refused_program_that_others_need_is_a_bug() {
+        for tracepoint in ["sys_enter", "sched_process_exec"] {
+            let Some(recorder) = without(tracepoint) else {
+                return;
+            };
+            let error = recorder.expect_err("it records nothing");
+            assert!(
+                error.is_bug() && error.to_string().contains(tracepoint),
+                "{error}"
+            );
+        }
+    }
 }

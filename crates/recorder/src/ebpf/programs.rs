@@ -557,23 +557,24 @@ out:
     exit
 ";
 
-/// A signal is sent: its number, `struct kernel_siginfo`, the task. Of interest are those that filters send.
+/// A signal is sent: its number, `struct kernel_siginfo`, the task. Of interest are those that filters send. The second is a small number
+/// for some signals, so newer verifiers take it for no address; what it points to is copied whole, since others allow no sum with it.
 const SIGNAL: &str = "
     r2 = *(u64 *)(r1 + 0)
     w2 = w2
     if w2 != 31 goto out
     {caller}
-    r1 = *(u64 *)(r6 + 8)
-    w2 = *(u32 *)(r1 + 8)
-    if w2 != 1 goto out // SYS_SECCOMP
-    // Number and architecture, which the verifier takes for the parts of another member of the union.
-    r3 = r1
-    r3 += 24
     r1 = r10
-    r1 += -8
-    r2 = 8
+    r1 += -104
+    r2 = 32
+    r3 = *(u64 *)(r6 + 8)
     call 113 // bpf_probe_read_kernel
     if r0 != 0 goto out
+    w2 = *(u32 *)(r10 - 96)
+    if w2 != 1 goto out // SYS_SECCOMP
+    // Number and architecture.
+    r1 = *(u64 *)(r10 - 80)
+    *(u64 *)(r10 - 8) = r1
     {signal}
     // Some kernels get to the exit of such a call, others don't.
     r1 = {tracked_new}

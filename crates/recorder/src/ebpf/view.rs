@@ -20,7 +20,7 @@ use super::view_programs::{
     OUTPUT_SHIFT, PIECE_BYTES, PIECE_COUNT, PIECES, PROCESS, RENUMBERED, RESULT, SIGNALLED,
     THREADS, TIME, TRACEPOINTS, all, assemble,
 };
-use super::{Options, Start, Unavailable, attached, call, facts, rows};
+use super::{Missing, Options, Start, Unavailable, call, facts, load, rows};
 use crate::view::{Following, Len, Outcome, Sink, Wanted};
 
 /// The room for records that nobody has read yet.
@@ -30,6 +30,7 @@ const RING_BYTES: u32 = 1 << 24;
 #[derive(Debug)]
 pub struct Viewer {
     _attached: Vec<Attached>,
+    missing: Vec<Missing>,
     tasks: Tasks,
     ring: Ring,
     _wanted: Array,
@@ -59,16 +60,22 @@ impl Viewer {
             ("wanted", wanted.descriptor()),
         ];
         let texts = all(filter).map_err(Unavailable::Bug)?;
-        let programs = ids.into_iter().zip(TRACEPOINTS).zip(texts);
-        let attached = attached(programs, |text| assemble(text, &facts, &maps))?;
+        let programs = load::programs(TRACEPOINTS, ids, texts);
+        let (attached, missing) = load::attach(programs, |text| assemble(text, &facts, &maps))?;
         Ok(Viewer {
             _attached: attached,
+            missing,
             tasks,
             ring,
             _wanted: wanted,
             leaders: BTreeSet::new(),
             lost: 0,
         })
+    }
+
+    /// What isn't shown, because this kernel refuses a program.
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
     }
 
     /// Shows the calls of a task and of all that it starts, as [`Recorder::record`](super::Recorder::record).

@@ -231,11 +231,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Backend::Patched => caught(args, "patched", policy, kept, global)?,
         Backend::Ebpf | Backend::Auto => match Recorder::new(options) {
             Ok(recorder) => in_kernel(args, &recorder, group.as_ref(), policy, kept, global)?,
+            Err(error) if error.is_bug() => {
+                return Err(Failure::bug(error.to_string(), "please report this"));
+            }
             Err(error) if args.backend == Backend::Ebpf || needs_kernel(args) => {
                 return Err(unavailable(&error));
-            }
-            Err(Unavailable::Bug(message)) => {
-                return Err(Failure::bug(message, "please report this"));
             }
             Err(error) => {
                 let (on, how) = without_kernel();
@@ -320,6 +320,9 @@ fn in_kernel(
     interrupts: &mut Option<Interrupts>,
     global: &Global,
 ) -> Result<Recorded, Failure> {
+    for missing in recorder.missing() {
+        global.notice(&format!("tamis: {missing}"));
+    }
     let watch = Watch::new(
         Source::Kernel(recorder),
         policy,

@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let sink = output(args, global)?;
     if args.backend == Some(Backend::Ebpf) || !args.pid.is_empty() {
-        return kernel::run(args, &filter, sink);
+        return kernel::run(args, &filter, sink, global);
     }
     let decoder = Decoder::new(args.string_bytes);
     let mut interrupts = None;

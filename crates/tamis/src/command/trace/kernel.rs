@@ -12,18 +12,29 @@ use tamis_recorder::ebpf::{Start, Viewer};
 use tamis_recorder::view::{Decoder, Following, Sink};
 
 use super::{Args, Output, unwritten};
-use crate::cli::{Failure, exit};
+use crate::cli::{Failure, Global, exit};
 use crate::command::record::kernel::{choose, refused};
 
 /// How often it is looked what has happened.
 const PACE: Duration = Duration::from_millis(5);
 
 /// Shows calls until all tasks have ended, or the user wants to end.
-pub(super) fn run(args: &Args, filter: &Program, sink: Output) -> Result<u8, Failure> {
+pub(super) fn run(
+    args: &Args,
+    filter: &Program,
+    sink: Output,
+    global: &Global,
+) -> Result<u8, Failure> {
     let viewer = Viewer::new(filter).map_err(|error| {
+        if error.is_bug() {
+            return Failure::bug(error.to_string(), "please report this");
+        }
         let help = "a command can be traced without privileges by `--backend ptrace`";
         Failure::new(exit::ENVIRONMENT, error.to_string(), Some(help.to_owned()))
     })?;
+    for missing in viewer.missing() {
+        global.notice(&format!("tamis: {missing}"));
+    }
     let decoder = Decoder::new(args.string_bytes.min(Viewer::MAX_BYTES));
     let mut following = Following::new(decoder, sink);
     let ended = match args.command.split_first() {
