@@ -97,7 +97,7 @@ impl ActionKind {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Action {
-    /// What to do.
+    /// The kind.
     pub kind: ActionKind,
     /// `SECCOMP_RET_DATA`: errno, trap or trace value; meaningless to the kernel for the others.
     pub data: u16,
@@ -173,7 +173,7 @@ impl Error for NotAnAction {}
 impl FromStr for Action {
     type Err = NotAnAction;
 
-    /// Reads what `Display` writes.
+    /// Parses the form of `Display`.
     fn from_str(text: &str) -> Result<Action, NotAnAction> {
         let (kind, data) = match text.split_once('(') {
             Some((kind, rest)) => (kind, rest.strip_suffix(')').ok_or(NotAnAction)?),

@@ -15,7 +15,7 @@ pub enum Endian {
     Big,
 }
 
-/// A system call convention that a filter can tell apart.
+/// A system call convention that a filter can distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Arch {
     /// 64-bit x86.
@@ -163,7 +163,7 @@ impl Arch {
         self.info().name
     }
 
-    /// Other names by which [`from_name`](Self::from_name) knows the architecture.
+    /// The aliases in [`from_name`](Self::from_name).
     pub const fn aliases(self) -> &'static [&'static str] {
         self.info().aliases
     }
@@ -186,7 +186,7 @@ impl Arch {
         self.info().audit
     }
 
-    /// The architecture of a call: x32 and x86_64 are told apart by the number.
+    /// The architecture of a call: the number distinguishes x32 from x86_64.
     pub fn of_call(audit: u32, nr: u32) -> Option<Arch> {
         TABLE
             .iter()
@@ -194,10 +194,10 @@ impl Arch {
             .find(|arch| arch.audit() == audit && arch.owns_number(nr))
     }
 
-    /// Whether a number belongs to this architecture rather than to the one that shares its audit
-    /// value: x32 owns `0x40000000..=0xfffffffe`, x86_64 the rest, other architectures everything.
+    /// Whether a number belongs to this architecture, not to the one with the same audit value: x32 owns
+    /// `0x40000000..=0xfffffffe`, x86_64 the rest, other architectures everything.
     ///
-    /// Number -1 stays with x86_64: it is what a tracer writes to skip a call.
+    /// Number -1 belongs to x86_64: tracers write it to skip a call.
     pub const fn owns_number(self, nr: u32) -> bool {
         let is_x32 = nr >= Arch::X32_BIT && nr != u32::MAX;
         match self {

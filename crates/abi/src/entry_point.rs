@@ -5,7 +5,7 @@
 
 use crate::syscall::Name;
 
-/// What stands before the name of a function, or of a call in C.
+/// The prefixes of the names of functions, and of calls in C.
 const PREFIXES: [&str; 14] = [
     "sys_enter_",
     "sys_exit_",
@@ -23,7 +23,7 @@ const PREFIXES: [&str; 14] = [
     "sys_",
 ];
 
-/// What the kernel appends to the function of a call with narrower times or identities.
+/// The kernel's suffixes of functions of calls with narrower times or identities.
 const SUFFIXES: [&str; 4] = ["_time32", "_time64", "32", "16"];
 
 /// Functions whose names differ otherwise (`SYSCALL_DEFINE` in `fs/stat.c`, `kernel/sys.c`, `fs/namespace.c` …).

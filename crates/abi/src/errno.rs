@@ -1,7 +1,7 @@
 //! Names of errno values.
 //!
-//! The first 34 are the same on every architecture (`include/uapi/asm-generic/errno-base.h`); of the
-//! others only [`consts`] can tell, because their values differ.
+//! The first 34 are the same on every architecture (`include/uapi/asm-generic/errno-base.h`); for the others use
+//! [`consts`], because their values differ.
 
 use crate::arch::Arch;
 use crate::consts;

@@ -12,9 +12,9 @@ use crate::consts;
 pub struct Family {
     /// Names that go before all others, the most usual first.
     preferred: &'static [&'static str],
-    /// What the other names begin with; none if empty.
+    /// The prefix of the other names; none if empty.
     prefix: &'static str,
-    /// What names of other families begin with that share the prefix.
+    /// The prefixes of other families' names that share the prefix.
     except: &'static [&'static str],
     /// Values are made of several constants, each a bit.
     is_flags: bool,
@@ -140,8 +140,8 @@ const MAPPING_FLAGS: Family = flags(
     "",
     &[],
 );
-/// What `clone3` alone takes has no place in 32 bits. `CLONE_NEWTIME` is a bit of the signal's number, and has its name in masks
-/// only, such as those of all namespaces.
+/// Flags of `clone3` only have no place in 32 bits. `CLONE_NEWTIME` is a bit of the signal's number, and has its name
+/// in masks only, such as those of all namespaces.
 const CLONING: Family = beside(
     0xff,
     &SIGNAL,
@@ -478,7 +478,7 @@ const TABLE: &[(&[&str], &str, Family)] = &[
 
 /// The least number that is the command of a device or socket: smaller ones have many meanings.
 const MIN_IOCTL: u64 = 0x1000;
-/// What names of such commands begin with, the most usual first.
+/// The prefixes of such commands, the most usual first.
 const IOCTL_PREFIXES: [&str; 17] = [
     "TC",
     "TIOC",
@@ -503,11 +503,11 @@ const IOCTL_PREFIXES: [&str; 17] = [
 ///
 /// ```
 /// use tamis_abi::{Arch, family};
-/// let family = family::of("socket", "family").unwrap();
+/// let family = family::for_argument("socket", "family").unwrap();
 /// assert_eq!(family.name(Arch::X86_64, 1, 32), Some("AF_UNIX"));
-/// assert_eq!(family::of("read", "count"), None);
+/// assert_eq!(family::for_argument("read", "count"), None);
 /// ```
-pub fn of(call: &str, argument: &str) -> Option<&'static Family> {
+pub fn for_argument(call: &str, argument: &str) -> Option<&'static Family> {
     TABLE
         .iter()
         .find(|(calls, arg, _)| *arg == argument && (calls.contains(&call) || *calls == ["*"]))
@@ -551,7 +551,7 @@ pub fn names(
     if (call, argument) == ("ioctl", "cmd") {
         return ioctl(arch, value, bits).map(|name| vec![name]);
     }
-    let family = of(call, argument)?;
+    let family = for_argument(call, argument)?;
     match family.name(arch, value, bits) {
         Some(whole) => Some(vec![whole]),
         None => family
@@ -561,7 +561,7 @@ pub fn names(
 }
 
 impl Family {
-    /// What a value is called, compared on this many bits: 16, 32 or 64.
+    /// The name of a value, compared on this many bits: 16, 32 or 64.
     pub fn name(&self, arch: Arch, value: u64, bits: u32) -> Option<&'static str> {
         match self.number {
             Some((number, _)) if value & number == 0 => self.own_name(arch, value, bits),
@@ -585,7 +585,7 @@ impl Family {
     ///
     /// ```
     /// use tamis_abi::{Arch, family};
-    /// let types = family::of("socket", "type").unwrap();
+    /// let types = family::for_argument("socket", "type").unwrap();
     /// let raw = types.flags(Arch::X86_64, 0x80003, 32).unwrap();
     /// assert_eq!(raw, ["SOCK_RAW", "SOCK_CLOEXEC"]);
     /// ```
@@ -600,12 +600,12 @@ impl Family {
         number_part.into_iter().chain(bits_of(value & !number))
     }
 
-    /// What makes up a mask: bits of a number that have no name together, and the constants of the others. `None` if a flag
-    /// has no name. Of a family without flags a name of a value would say more than its bits.
+    /// The parts of a mask: the bits of a number that have no name together, and the constants of the others. `None` if
+    /// a flag has no name. In a family without flags the name of a value would imply more than its bits.
     ///
     /// ```
     /// use tamis_abi::{Arch, family};
-    /// let flags = family::of("mmap", "flags").unwrap();
+    /// let flags = family::for_argument("mmap", "flags").unwrap();
     /// let mask = |mask| flags.mask(Arch::X86_64, mask, 32).unwrap();
     /// assert_eq!(mask(0x13), (3, vec!["MAP_FIXED"]));
     /// assert_eq!(mask(0x1f), (0, vec!["MAP_TYPE", "MAP_FIXED"]));
@@ -631,7 +631,7 @@ impl Family {
         Some((digits, of_number.into_iter().chain(flags).collect()))
     }
 
-    /// Whether the bits of a mask tell a number from all others, so that its name says what is compared.
+    /// Whether the masked bits identify a number, so that its name describes the comparison exactly.
     pub fn tells_number(&self, mask: u64, value: u64, bits: u32) -> bool {
         match (self.is_flags, self.number_bits()) {
             (true, number) => value & number == 0 || mask & number == number,

@@ -1,12 +1,12 @@
-//! The machine that this code was compiled for: the one place that asks.
+//! The target machine of this code: the only place that determines it.
 //!
-//! What is compiled and proved never depends on it: pure crates don't use this module, `cargo xtask tidy` holds
-//! that. Whoever wants a default for the user's own machine asks here and passes it on.
+//! Compilation and proof never depend on it: pure crates don't use this module, which `cargo xtask tidy` checks.
+//! Callers with a default for the user's own machine pass it on from here.
 
 use crate::arch::{Arch, Endian};
 use crate::target::Target;
 
-/// What this code was compiled for.
+/// The target of this code.
 pub const TARGET: Target<'static> = Target {
     arch: std::env::consts::ARCH,
     endian: if cfg!(target_endian = "big") {
@@ -17,7 +17,7 @@ pub const TARGET: Target<'static> = Target {
     pointer_bits: usize::BITS,
 };
 
-/// The architecture of this program; `None` if filters can't tell it.
+/// The architecture of this program; `None` if filters can't distinguish it.
 pub fn arch() -> Option<Arch> {
     TARGET.native_arch()
 }

@@ -49,8 +49,8 @@ impl std::error::Error for ParseKernelVersionError {}
 impl FromStr for KernelVersion {
     type Err = ParseKernelVersionError;
 
-    /// Reads `major.minor`, or `major` alone as its first release; what `uname -r` prints after it, set off by `.`, `-`, `+`, `_` or `~`,
-    /// is ignored.
+    /// Parses `major.minor`, or `major` alone as its first release; a suffix of `uname -r` after `.`, `-`, `+`, `_` or
+    /// `~` is ignored.
     fn from_str(text: &str) -> Result<KernelVersion, ParseKernelVersionError> {
         parse(text).ok_or_else(|| ParseKernelVersionError {
             text: text.to_owned(),

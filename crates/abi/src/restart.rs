@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-/// `ERESTARTSYS`: made again unless a handler runs that doesn't say so (`SA_RESTART`).
+/// `ERESTARTSYS`: restarted unless a handler without `SA_RESTART` runs.
 pub const SYS: i64 = -512;
 /// `ERESTARTNOINTR`: made again whatever happens.
 pub const NO_INTR: i64 = -513;

@@ -1,13 +1,13 @@
-//! The arguments that decide what a call does.
+//! The arguments that select the operation of a call.
 //!
-//! Some calls are many in one: with any command, option, protection or kind they open much of the kernel. One table says
-//! which arguments those are, on all architectures: what recorders record, learners list and advice repeats. Of others the
-//! deciding part lies in memory, or in the arguments of the calls behind a multiplexer, where no filter sees it; [`hidden`] has
-//! those, with the calls whose conditions they make void.
+//! Some calls are many in one: with any command, option, protection or kind they open much of the kernel. One table
+//! lists those arguments, on all architectures, for recorders, learners and advice. For other calls the selecting value
+//! is in memory, or in the arguments of the calls behind a multiplexer, invisible to filters; [`hidden`] lists those,
+//! with the calls whose conditions they make void.
 //!
-//! A test classifies every argument of every call that has a number of its own to choose: it is here, or the test has the
-//! reason why it isn't. Not included are arguments whose meaning depends on another one, such as the second of `prctl`:
-//! most are addresses.
+//! A test classifies every argument of every call with a separate number: it is here, or the test has the reason for
+//! its absence. Not included are arguments whose meaning depends on another one, such as the second of `prctl`: most
+//! are addresses.
 
 use crate::arch::Arch;
 use crate::data::ArgIndex;
@@ -47,7 +47,7 @@ const TABLE: &[(&[&str], &str, Selector)] = &[
     (&["process_madvise"], "behavior", Value),
     (&["move_pages"], "flags", Value),
     (&["userfaultfd"], "flags", Value),
-    // Processes, and what they are shown.
+    // Processes, and their namespaces.
     (&["clone"], "clone_flags", Flags),
     (&["unshare"], "unshare_flags", Flags),
     (&["setns"], "flags", Flags),
@@ -107,22 +107,22 @@ const TABLE: &[(&[&str], &str, Selector)] = &[
     (&["syscall"], "number", Value),
 ];
 
-/// How an argument of a call decides what the call does; `None` if it doesn't.
+/// How an argument selects the operation of a call; `None` if it doesn't.
 ///
 /// ```
 /// use tamis_abi::selector::{self, Selector};
-/// assert_eq!(selector::of("bpf", "cmd"), Some(Selector::Value));
-/// assert_eq!(selector::of("mmap2", "prot"), Some(Selector::Flags));
-/// assert_eq!(selector::of("lseek", "whence"), None);
+/// assert_eq!(selector::for_argument("bpf", "cmd"), Some(Selector::Value));
+/// assert_eq!(selector::for_argument("mmap2", "prot"), Some(Selector::Flags));
+/// assert_eq!(selector::for_argument("lseek", "whence"), None);
 /// ```
-pub fn of(call: &str, argument: &str) -> Option<Selector> {
+pub fn for_argument(call: &str, argument: &str) -> Option<Selector> {
     let mut rows = TABLE.iter();
     rows.find_map(|(calls, arg, selector)| {
         (*arg == argument && calls.contains(&call)).then_some(*selector)
     })
 }
 
-/// How the argument in this place decides what a call does on an architecture; `None` if it doesn't.
+/// How the argument at this index selects the operation of a call on an architecture; `None` if it doesn't.
 pub fn at(arch: Arch, call: &str, index: ArgIndex) -> Option<Selector> {
     let mut rows = TABLE.iter().filter(|(calls, ..)| calls.contains(&call));
     rows.find_map(|(_, argument, selector)| {
@@ -130,13 +130,13 @@ pub fn at(arch: Arch, call: &str, index: ArgIndex) -> Option<Selector> {
     })
 }
 
-/// Whether arguments decide what a call does, whether or not a filter sees them.
+/// Whether a call has selecting arguments, visible to filters or not.
 pub fn is_several(call: &str) -> bool {
     TABLE.iter().any(|(calls, ..)| calls.contains(&call))
         || HIDDEN.iter().any(|hidden| hidden.calls.contains(&call))
 }
 
-/// Of a call, what decides and is in no argument of its own.
+/// The selecting data of a call that isn't in its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hidden {
     calls: &'static [&'static str],
@@ -214,7 +214,7 @@ const HIDDEN_PROTECTION: Hidden = Hidden {
     is_other_call: false,
 };
 
-/// What decides of a call on an architecture and no filter sees; `None` if there is nothing of that kind.
+/// The selecting data of a call on an architecture that no filter sees; `None` without any.
 ///
 /// ```
 /// use tamis_abi::{Arch, selector};

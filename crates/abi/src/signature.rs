@@ -6,8 +6,8 @@
 //! upper half, the comparison fails, and the kernel ignores them. [`width`] returns the number of significant
 //! bits. Most follow from the types, the rest from the table `data/widths.csv`.
 //!
-//! The table describes the call as a 64-bit kernel implements it. Architectures change the order of
-//! arguments in places; [`index`] knows where each one stands, or that it has no fixed place.
+//! The table describes the call as a 64-bit kernel implements it. Architectures change the order of arguments in
+//! places; [`index`] returns the index of each one, or `None` without a fixed one.
 
 use std::fmt;
 
@@ -93,10 +93,9 @@ impl Width {
         u64::MAX >> (64 - self.bits())
     }
 
-    /// The width of an argument that nothing is known about: that of the registers.
+    /// The width of an unknown argument: that of the registers.
     ///
-    /// A 64-bit kernel cuts the registers of a 32-bit call off, but a filter sees what a program
-    /// left in their upper halves.
+    /// A 64-bit kernel truncates the registers of a 32-bit call, but a filter sees the leftovers in their upper halves.
     pub const fn of_registers(arch: Arch) -> Width {
         if arch.has_64_bit_registers() {
             Width::Bits64

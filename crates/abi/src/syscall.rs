@@ -1,9 +1,8 @@
 //! System call numbers and names per architecture.
 //!
-//! The tables know every number that a kernel up to 7.2 has assigned, including calls that were
-//! removed and numbers that were only ever reserved: a policy may name them, and a filter may meet
-//! them. A text is looked up among the names of all architectures by binary search; what a [`Name`]
-//! is on an architecture is then one access to its table.
+//! The tables contain every number that a kernel up to 7.2 has assigned, including removed calls and numbers that were
+//! only reserved: a policy may name them, and a filter may meet them. A text is searched among the names of all
+//! architectures by binary search; the number of a [`Name`] on an architecture is then one access to its table.
 
 use crate::arch::Arch;
 use crate::generated::syscalls::{NAME_COUNT, NAMES, table};
@@ -14,8 +13,8 @@ use crate::kernel_version::KernelVersion;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nr(pub u32);
 
-/// The numbers of one or more architectures. It holds addresses, and what it leads to holds none: pages with addresses are
-/// written when a program is loaded.
+/// The numbers of one or more architectures. It contains addresses, and its tables contain none: pages with addresses
+/// are written when a program is loaded.
 pub(crate) struct Table {
     /// Sorted by number.
     pub(crate) calls: &'static [Call],
@@ -23,7 +22,7 @@ pub(crate) struct Table {
     pub(crate) numbers: &'static [u32; NAME_COUNT],
 }
 
-/// Stands for no number; -1 is what a tracer writes to skip a call, and never a call's number.
+/// No number: -1, which tracers write to skip a call, and which is never a call's number.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// The name of a call of some architecture. Ordered as the texts are.
@@ -46,7 +45,7 @@ impl Name {
     }
 
     /// The name with this text when the tables are compiled.
-    const fn of(text: &str) -> Name {
+    const fn find_const(text: &str) -> Name {
         let (mut low, mut high) = (0, NAME_COUNT);
         while low < high {
             let middle = low.midpoint(high);
@@ -175,8 +174,8 @@ pub fn is_known(name: &str) -> bool {
 
 /// The kernel in which a call appeared on this architecture, if known.
 ///
-/// Where the sources tell an interval only, its end: the call is never said to be older than it is.
-/// That an architecture itself is younger than the call is not taken into account.
+/// If the sources give only an interval, its end: the result is never an older kernel. The age of the architecture
+/// itself is not taken into account.
 pub fn since(arch: Arch, nr: Nr) -> Option<KernelVersion> {
     let since = table(arch).by_number(nr)?.since;
     (since != UNKNOWN).then_some(since)
@@ -205,7 +204,7 @@ pub struct Multiplexed {
 /// assert_eq!(syscall::multiplexed(Arch::X86_64, "socket"), None);
 /// ```
 pub fn multiplexed(arch: Arch, name: &str) -> Option<Multiplexed> {
-    const MULTIPLEXERS: [Name; 2] = [Name::of("socketcall"), Name::of("ipc")];
+    const MULTIPLEXERS: [Name; 2] = [Name::find_const("socketcall"), Name::find_const("ipc")];
     let find = |multiplexer: Name, calls: &[(u32, &str)]| {
         let nr = multiplexer.number(arch)?;
         let &(call, _) = calls.iter().find(|(_, known)| *known == name)?;

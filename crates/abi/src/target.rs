@@ -1,7 +1,7 @@
 //! The architecture that a program has once it is compiled: from a compiler's description of its target.
 //!
-//! [`Target`] is such a description in Rust's words, wherever it comes from: cargo tells it to build scripts, and
-//! [`host`](crate::host) holds that of this very code. This is the only table from those words to [`Arch`].
+//! [`Target`] is such a description in Rust's terms from any source: cargo passes it to build scripts, and
+//! [`host`](crate::host) has that of this code. This is the only table from those terms to [`Arch`].
 //!
 //! x32 is the native architecture of programs that are built for x86_64 with pointers of 32 bits: their calls have
 //! x86_64's audit value and bit 30 set in the number. It is never that of a machine: an x32 program runs on a
@@ -9,7 +9,7 @@
 
 use crate::arch::{Arch, Endian};
 
-/// What a compiler makes programs for.
+/// The target of a compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
     /// Rust's name of the processor, `target_arch`.
@@ -21,8 +21,8 @@ pub struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// The architecture of the programs; `None` if filters can't tell it, as for big-endian Arm, whose calls have the
-    /// audit value of little-endian ones.
+    /// The architecture of the programs; `None` if filters can't distinguish it, such as big-endian Arm, whose calls
+    /// have the audit value of little-endian ones.
     ///
     /// ```
     /// use tamis_abi::{Arch, Endian, target::Target};

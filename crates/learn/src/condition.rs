@@ -145,7 +145,7 @@ fn namespaces(arch: Arch, name: &str) -> u64 {
     ];
     let others = match name {
         // The number of the signal contains the bit of `CLONE_NEWTIME`.
-        "clone" => family::of(name, "clone_flags").map_or(0, Family::number_bits),
+        "clone" => family::for_argument(name, "clone_flags").map_or(0, Family::number_bits),
         "unshare" | "setns" => 0,
         _ => return 0,
     };
@@ -199,8 +199,8 @@ fn on_argument(
     let apart = namespaces(arch, name);
     let (listed, joined): (BTreeSet<u64>, BTreeSet<u64>) =
         values.iter().partition(|value| *value & apart != 0);
-    let family =
-        signature::at(arch, name, argument.index).and_then(|arg| family::of(name, arg.name()));
+    let family = signature::at(arch, name, argument.index)
+        .and_then(|arg| family::for_argument(name, arg.name()));
     let are_flags = generality != Generality::Seen
         && selector.is_none_or(|selector| selector == Selector::Flags)
         && joined.iter().any(|value| *value != 0)

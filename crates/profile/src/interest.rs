@@ -43,8 +43,8 @@ pub fn arguments(arch: Arch, call: &str) -> Vec<Interesting> {
 fn is_symbolic(call: &str, arg: &Arg) -> bool {
     // `AT_FDCWD` is a name among descriptors, and the signature of a restartable sequence is a number.
     let is_named = !arg.name().ends_with("fd") && call != "rseq";
-    let has_names = is_named && family::of(call, arg.name()).is_some();
-    has_names || selector::of(call, arg.name()).is_some()
+    let has_names = is_named && family::for_argument(call, arg.name()).is_some();
+    has_names || selector::for_argument(call, arg.name()).is_some()
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ pub fn describe_briefly(data: &SeccompData) -> String {
     format!("{arch} {name}({}){}", shown.join(", "), rest(data))
 }
 
-/// A call as it was made, with 0 in the registers that aren't its arguments: they hold what the program left there.
+/// A call with 0 in the registers other than its arguments: those hold leftovers of the program.
 ///
 /// ```
 /// use tamis_abi::{Arch, call};
@@ -97,7 +97,7 @@ pub fn without_leftovers(data: &SeccompData) -> SeccompData {
     own
 }
 
-/// What is known of a call besides its arguments: the instruction pointer.
+/// The properties of a call besides its arguments: the instruction pointer.
 fn rest(data: &SeccompData) -> String {
     match data.ip {
         0 => String::new(),
@@ -105,7 +105,7 @@ fn rest(data: &SeccompData) -> String {
     }
 }
 
-/// An argument's value by the names of its constants, if they say exactly that.
+/// An argument's value by the names of its constants, if they are exact.
 fn symbol(arch: Arch, call: &str, arg: &signature::Arg, value: u64) -> String {
     let width = signature::width(arch, call, arg);
     let register = signature::Width::of_registers(arch).max();

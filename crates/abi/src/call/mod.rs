@@ -1,4 +1,4 @@
-//! The text form of one system call: how people name a filter's input.
+//! The text form of one system call, the input of a filter.
 //!
 //! ```text
 //! call = [ ( ARCH | INTEGER ) [":"] ] number [ "(" [ arg { "," arg } ] ")" ] [ "@" INTEGER ]
@@ -11,9 +11,9 @@
 //! `0xc00000b7 -1`, `getpid @0x401000` (the instruction pointer). Integers are decimal, `0x…`, `0o…`, `0b…`, or
 //! octal as in C, `0644`; missing arguments are 0. A name that the tables don't have is an error, never 0.
 //!
-//! A line of strace's is a call too ([`strace`]): `[pid 7] openat(AT_FDCWD, "/etc/passwd", O_RDONLY) = 3`. Strings,
-//! arrays and structures stand for pointers, of which nobody knows the value: they are 0. So are all arguments of a call of
-//! which only the end is given, `<... read resumed>`.
+//! A line of strace is a call too ([`strace`]): `[pid 7] openat(AT_FDCWD, "/etc/passwd", O_RDONLY) = 3`. Strings,
+//! arrays and structures represent pointers with unknown values, and are 0. So are all arguments of a call without its
+//! beginning, `<... read resumed>`.
 //!
 //! In a 64-bit register a negative 32-bit argument that is written as a constant, as `-1` or as `~0` has the upper half that
 //! compiled C gives it ([`signature::passed`]): `openat(AT_FDCWD)` of x86_64 has 0xffffff9c, and a number says all bits.
@@ -36,7 +36,7 @@ pub use describe::{describe, describe_argument, describe_briefly, without_leftov
 /// A call that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallError {
-    /// What is wrong: a lower-case fragment.
+    /// The error: a lower-case fragment.
     pub message: String,
     /// The misspelt name, if that is the error, for suggestions.
     pub unknown: Option<Unknown>,
@@ -107,7 +107,7 @@ pub fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, CallError> {
     })
 }
 
-/// What follows a call: nothing, `@0x401000`, or the result in a log of strace's.
+/// The instruction pointer after a call, `@0x401000`; the text may be empty or a result in a log of strace.
 fn instruction_pointer(after: &str) -> Result<u64, CallError> {
     match after.strip_prefix('@') {
         Some(ip) => integer(ip.trim()).ok_or_else(|| bad_integer(ip)),
@@ -279,8 +279,8 @@ impl Machine {
     }
 }
 
-/// The name or number without what source code and reports put before it: `SYS_read`, `__NR_read`, `nr 59`, and
-/// strace's `syscall_0x1d3`.
+/// The name or number without the prefixes of source code and reports: `SYS_read`, `__NR_read`, `nr 59`, and strace's
+/// `syscall_0x1d3`.
 fn plain_name(name: &str) -> &str {
     let number = name
         .strip_prefix("nr ")

@@ -1,16 +1,16 @@
-//! Calls as strace prints them.
+//! Calls in the format of strace.
 //!
 //! ```text
 //! [pid  4711] 12:30:01 openat(AT_FDCWD</home>, "/etc/a,b(c", O_RDONLY|O_CLOEXEC /* hm */) = -1 ENOENT (No such file)
 //! ```
 //!
-//! The tasks and times before a call, the commas within strings, arrays and structures, the comments, and what follows the
-//! parenthesis are known here; what the words mean is not.
+//! This module parses the tasks and times before a call, the commas within strings, arrays and structures, the
+//! comments, and the text after the parenthesis; it doesn't interpret the words.
 
-/// What stands for a part of a call that another task's line interrupts.
+/// The mark of a part of a call that another task's line interrupts.
 pub const UNFINISHED: &str = "<unfinished ...>";
 
-/// The texts of the arguments, and what follows the parenthesis that closes them; `None` if none does.
+/// The texts of the arguments, and the text after the closing parenthesis; `None` without one.
 ///
 /// The text begins after the parenthesis that opens them.
 ///
@@ -43,7 +43,7 @@ pub fn arguments(text: &str) -> (Vec<&str>, Option<&str>) {
             _ => {}
         }
     }
-    // An unfinished call: what is printed before the mark are whole arguments.
+    // An unfinished call: the printed arguments before the mark are complete.
     let last = text[start..].trim_end_matches(UNFINISHED).trim();
     texts.extend((!last.is_empty()).then_some(last));
     (texts, None)
@@ -93,7 +93,7 @@ pub(super) fn without_prefix(text: &str) -> &str {
     }
 }
 
-/// Whether what follows a call's parenthesis is its result, or says that it had none yet.
+/// Whether the text after a call's parenthesis is its result, or the mark of a missing one.
 pub(super) fn is_result(after: &str) -> bool {
     after.starts_with("= ") || after == UNFINISHED
 }
@@ -109,7 +109,7 @@ pub(super) fn split_name(argument: &str) -> Option<(&str, &str)> {
     is_name.then_some((name, value))
 }
 
-/// Whether a value is what a pointer points to: a string, an array, a structure, a set of signals or nothing.
+/// Whether a value is the target of a pointer: a string, an array, a structure, a set of signals or nothing.
 pub(super) fn is_memory(value: &str) -> bool {
     let value = value.trim();
     ["\"", "[", "{", "~["]
@@ -118,7 +118,7 @@ pub(super) fn is_memory(value: &str) -> bool {
         || value == "NULL"
 }
 
-/// A value without comments, `0x7ffd /* 20 vars */`, and without what a descriptor stands for, `3</etc/passwd>`.
+/// A value without comments, `0x7ffd /* 20 vars */`, and without the file of a descriptor, `3</etc/passwd>`.
 pub(super) fn without_notes(value: &str) -> String {
     let mut text = String::new();
     let mut rest = value;

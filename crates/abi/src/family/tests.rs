@@ -1,4 +1,4 @@
-//! Names of values, and of what isn't one.
+//! Names of values, and of other numbers.
 
 use super::*;
 use crate::signature;
@@ -33,7 +33,7 @@ fn the_table_is_about_arguments_and_constants_that_exist() {
 #[test]
 fn values_have_the_usual_names() {
     let name = |call, argument, value| {
-        of(call, argument).and_then(|family| family.name(Arch::X86_64, value, 32))
+        for_argument(call, argument).and_then(|family| family.name(Arch::X86_64, value, 32))
     };
     assert_eq!(name("socket", "family", 40), Some("AF_VSOCK"));
     assert_eq!(name("prctl", "option", 1), Some("PR_SET_PDEATHSIG"));
@@ -54,13 +54,13 @@ fn values_have_the_usual_names() {
 
 #[test]
 fn flags_are_taken_apart() {
-    let clone = of("clone", "clone_flags").unwrap();
+    let clone = for_argument("clone", "clone_flags").unwrap();
     assert_eq!(
         clone.flags(Arch::X86_64, 0x1000_0000 | 0x2_0000, 64),
         Some(vec!["CLONE_NEWNS", "CLONE_NEWUSER"])
     );
     assert_eq!(clone.flags(Arch::X86_64, 1 << 60, 64), None);
-    let domain = of("socket", "family").unwrap();
+    let domain = for_argument("socket", "family").unwrap();
     assert_eq!(domain.flags(Arch::X86_64, 1, 32), None);
 }
 
@@ -121,7 +121,11 @@ fn arguments_have_no_names_of_other_arguments() {
 
 #[test]
 fn masks_have_no_names_of_values() {
-    let mask = |call, argument, mask| of(call, argument).unwrap().mask(Arch::X86_64, mask, 32);
+    let mask = |call, argument, mask| {
+        for_argument(call, argument)
+            .unwrap()
+            .mask(Arch::X86_64, mask, 32)
+    };
     assert_eq!(mask("clone", "clone_flags", 3), Some((3, vec![])));
     let namespaces = vec!["CLONE_NEWTIME", "CLONE_NEWUSER"];
     assert_eq!(

@@ -1,10 +1,10 @@
-//! Every argument is classified: it decides what its call does, or there is a reason why it doesn't.
+//! Every argument is classified: it selects the operation of its call, or there is a reason against it.
 
 use super::*;
 use crate::signature::Arg;
 use crate::{family, syscall};
 
-/// Names of arguments that are addresses, descriptors, amounts, times and names of objects: they say on what a call works.
+/// Names of arguments that are addresses, descriptors, amounts, times and names of objects: the objects of a call.
 const OBJECTS: &[&str] = &[
     // Descriptors.
     "dfd",
@@ -157,7 +157,7 @@ const OBJECTS: &[&str] = &[
     "user",
     "who",
     "error_code",
-    // What they are depends on the argument that decides, and most are addresses.
+    // Its meaning depends on the selecting argument, and most are addresses.
     "arg",
     "arg1",
     "arg2",
@@ -455,7 +455,7 @@ const WITHOUT_SIGNATURE: &[&str] = &[
     "llseek",
     "pciconfig_iobase",
     "listns",
-    // Caches and memory of the caller's own, and what the processor has.
+    // Caches and memory of the caller, and properties of the processor.
     "cachectl",
     "cacheflush",
     "map_shadow_stack",
@@ -490,11 +490,11 @@ fn every_argument_decides_or_has_a_reason_not_to() {
             let name = arg.name();
             let is_object = OBJECTS.contains(&name);
             let classes = [
-                of(call, name).is_some(),
+                for_argument(call, name).is_some(),
                 reason(call, name)
                     .or_else(|| reason(plain(call), name))
                     .is_some(),
-                is_object && of(call, name).is_none(),
+                is_object && for_argument(call, name).is_none(),
             ];
             if classes.iter().filter(|is| **is).count() != 1 {
                 unclassified.push(format!("{call} {name}: {} {classes:?}", arg.c_type()));
@@ -570,7 +570,11 @@ fn calls_with_wider_times_and_offsets_have_the_same_selectors() {
             .iter()
             .map(Arg::name);
         for name in names.filter(|name| args.iter().any(|arg| arg.name() == *name)) {
-            assert_eq!(of(call, name), of(plain(call), name), "{call} {name}");
+            assert_eq!(
+                for_argument(call, name),
+                for_argument(plain(call), name),
+                "{call} {name}"
+            );
         }
     }
 }
@@ -579,7 +583,7 @@ fn calls_with_wider_times_and_offsets_have_the_same_selectors() {
 fn flags_that_are_joined_have_a_family_of_flags() {
     for (calls, argument, selector) in TABLE {
         for call in *calls {
-            let family = family::of(call, argument);
+            let family = family::for_argument(call, argument);
             let is_flags = family.is_some_and(|family| family.flags(Arch::X86_64, 0, 32).is_some());
             assert!(*selector != Flags || is_flags, "{call} {argument}");
         }

@@ -44,7 +44,7 @@ impl Families {
             .iter()
             .map(|answers| AllowedValues::from_answers(answers, FAMILY))
             .collect();
-        let family = family::of(CALL, "family")?;
+        let family = family::for_argument(CALL, "family")?;
         let known = consts::names(native).filter(|name| systemd::is_family(name));
         let known: BTreeSet<u64> = known
             .filter_map(|name| consts::value(native, name))

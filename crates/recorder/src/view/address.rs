@@ -20,7 +20,7 @@ pub(super) fn text(bytes: &[u8]) -> Option<String> {
     let half = |at: usize| bytes.get(at..)?.first_chunk::<2>().copied();
     let word = |at: usize| bytes.get(at..)?.first_chunk::<4>().copied();
     let number = u16::from_ne_bytes(half(0)?);
-    let family = family::of("socket", "family");
+    let family = family::for_argument("socket", "family");
     let name = family.and_then(|family| family.name(Arch::X86_64, number.into(), 32));
     let mut text = match name {
         Some(name) => format!("{{sa_family={name}"),

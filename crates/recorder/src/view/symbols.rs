@@ -44,7 +44,7 @@ pub fn error_name(number: u16) -> Option<&'static str> {
 /// ```
 pub fn signal_name(signal: i32) -> String {
     const FIRST_REAL_TIME: i32 = 32;
-    let family = family::of("kill", "sig");
+    let family = family::for_argument("kill", "sig");
     let name = family.and_then(|family| family.name(Arch::X86_64, signal as u64, 32));
     match name {
         Some(name) if signal < FIRST_REAL_TIME => name.to_owned(),
@@ -205,7 +205,7 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
         const HERE: i32 = -100;
         return (value as i32 == HERE).then(|| "AT_FDCWD".to_owned());
     }
-    let family = family::of(call, arg.name())?;
+    let family = family::for_argument(call, arg.name())?;
     if let Some(name) = family.name(arch, value, bits) {
         return Some(name.to_owned());
     }
@@ -226,7 +226,7 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
 pub(super) fn clone_flags(arch: Arch, value: u64) -> String {
     const SIGNAL: u64 = 0xff;
     const BITS: u32 = 64;
-    let family = family::of("clone", "clone_flags");
+    let family = family::for_argument("clone", "clone_flags");
     let flags = (8..BITS).map(|bit| 1 << bit).filter(|bit| value & bit != 0);
     let (mut names, mut rest) = (Vec::new(), value & !SIGNAL);
     for bit in flags {
@@ -351,7 +351,7 @@ fn open_flags(arch: Arch, value: u64) -> String {
 /// A type in the lowest bits, and flags.
 fn socket_type(arch: Arch, call: &str, arg: &Arg, value: u64, bits: u32) -> Option<String> {
     const TYPE: u64 = 0xf;
-    let kind = family::of(call, arg.name())?.name(arch, value & TYPE, bits)?;
+    let kind = family::for_argument(call, arg.name())?.name(arch, value & TYPE, bits)?;
     let (flags, rest) = taken(arch, &["SOCK_CLOEXEC", "SOCK_NONBLOCK"], value & !TYPE);
     let names = std::iter::once(kind.to_owned()).chain(flags).collect();
     Some(with_rest(names, rest))

@@ -379,7 +379,7 @@ impl Context<'_> {
         Namer {
             context: self,
             bits,
-            family: of_call.and_then(|(call, name)| family::of(call, name)),
+            family: of_call.and_then(|(call, name)| family::for_argument(call, name)),
             is_ioctl: of_call == Some(("ioctl", "cmd")),
             is_mode: arg.is_some_and(signature::Arg::is_mode),
         }

@@ -59,7 +59,7 @@ pub(super) fn message(address: u64, behind: &Behind<'_>) -> Option<String> {
         0 => String::new(),
         len => format!(", msg_control={}", control(fields.word(32), len, behind)),
     };
-    let flags = family::of("recvmsg", "flags");
+    let flags = family::for_argument("recvmsg", "flags");
     let flags = flags.and_then(|of| of.flags(Arch::X86_64, fields.half(48).into(), 32));
     let flags = match flags {
         Some(names) if !names.is_empty() => names.join("|"),
@@ -114,7 +114,7 @@ fn one_control(fields: &Fields<'_>, len: usize, level: i32, kind: i32) -> String
 }
 
 fn level_name(level: i32) -> String {
-    let family = family::of("setsockopt", "level");
+    let family = family::for_argument("setsockopt", "level");
     let name = family.and_then(|family| family.name(Arch::X86_64, level as u64, 32));
     name.map_or_else(|| format!("{level:#x}"), str::to_owned)
 }
