@@ -159,7 +159,7 @@ impl Assembly {
 /// The result of a step; an error in the text prevents it.
 pub(crate) type Step<T> = Result<T, Box<Diagnostic>>;
 
-/// The machine for which a text is written.
+/// The machine that a text is written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// Seccomp on machines of this byte order.

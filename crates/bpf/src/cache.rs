@@ -1,13 +1,12 @@
-//! The kernel's action bitmap: for which numbers a filter is never run.
+//! The kernel's action bitmap: the numbers for which a filter is never run.
 //!
-//! Since Linux 5.11 the kernel emulates a filter when it is installed, once for every number of the
-//! native and of the compat architecture (`seccomp_is_const_allow` in `kernel/seccomp.c`). Where the
-//! executed path reaches `ret #0x7fff0000` without looking at anything but number and architecture,
-//! it sets a bit and never runs the filter for that number again. The emulator knows a handful of
-//! instructions and gives up on all others; what lies on other paths does not matter.
+//! Since Linux 5.11 the kernel emulates a filter when it is installed, once for every number of the native and of the
+//! compat architecture (`seccomp_is_const_allow` in `kernel/seccomp.c`). If the executed path reaches `ret #0x7fff0000`
+//! and tests nothing but number and architecture, it sets a bit and never runs the filter for that number again. The
+//! emulator supports a handful of instructions and stops at all others; other paths do not matter.
 //!
-//! Numbers that the kernel exempts from every filter (335 and 336, the uprobe calls of x86_64) are
-//! not a property of the program and not modelled.
+//! Numbers that the kernel exempts from every filter (335 and 336, the uprobe calls of x86_64) are not a property of
+//! the program and not modelled.
 
 use tamis_abi::{Action, Arch};
 
@@ -19,8 +18,8 @@ const NR_OFFSET: u32 = 0;
 /// The byte offset of the architecture.
 const ARCH_OFFSET: u32 = 4;
 
-/// Whether the kernel remembers that the program allows this number of this architecture (an
-/// `AUDIT_ARCH_*` value), provided that it keeps a bitmap in which the number lies: see [`Bitmap`].
+/// Whether the kernel caches that the program allows this number of this architecture (an `AUDIT_ARCH_*` value),
+/// provided that it keeps a bitmap with the number: see [`Bitmap`].
 pub fn is_cacheable(program: &Program, audit_arch: u32, nr: u32) -> bool {
     let mut a = 0;
     let mut pc = 0;

@@ -17,12 +17,12 @@ use crate::program::{Pc, Program};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u32);
 
-/// Instructions that run one after the other, and what happens then.
+/// Instructions that run one after the other, and the end of their sequence.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
     /// Loads, stores and arithmetic; never a jump, a branch or a return.
     pub ops: Vec<Op>,
-    /// What happens after the last of them.
+    /// The end: a return or a jump.
     pub end: End,
 }
 
@@ -152,7 +152,7 @@ impl Cfg {
         self.endian
     }
 
-    /// The block with which the program begins.
+    /// The first block of the program.
     pub fn entry(&self) -> BlockId {
         self.entry
     }

@@ -5,8 +5,8 @@
 //! that limits and costs are counted in ([`ebpf_len`](crate::ebpf_len)) are the lengths of its results, and
 //! [`convert`] joins them to a program.
 //!
-//! Fields that an instruction does not use are 0 here, where the kernel leaves what the classic instruction has there.
-//! Constant blinding (`bpf_jit_harden`) and what a just-in-time compiler adds come later and are not part of it.
+//! Fields that an instruction does not use are 0 here; the kernel leaves the values of the classic instruction there.
+//! Constant blinding (`bpf_jit_harden`) and additions of a just-in-time compiler come later and are not part of it.
 
 mod packet;
 
@@ -20,7 +20,7 @@ use crate::validate::DATA_SIZE_BYTES;
 
 pub use packet::{context, convert_packet, expand_packet, helper};
 
-/// The registers in which a converted program keeps the state of the classic machine.
+/// The registers of a converted program that hold the state of the classic machine.
 pub mod register {
     /// A, which is also the register of the return value.
     pub const A: u8 = 0;
@@ -73,7 +73,8 @@ impl fmt::Display for JumpTooFar {
 
 impl Error for JumpTooFar {}
 
-/// What the kernel puts before the first instruction: A and X are 0, and the context is kept where calls leave it.
+/// The kernel's first instructions of every program: A and X are 0, and the context is in a register that calls
+/// preserve.
 pub const PROLOGUE: [Insn; 3] = [
     alu32(code::XOR, register::A, register::A),
     alu32(code::XOR, register::X, register::X),
@@ -98,7 +99,8 @@ pub fn convert(program: &Program) -> Result<Vec<Insn>, JumpTooFar> {
     })
 }
 
-/// What precedes the program and the expansions of its instructions, with the distances of jumps between these.
+/// The instructions before the program and the expansions of its instructions, with the distances of jumps between
+/// these.
 fn joined<O>(
     mut insns: Vec<Insn>,
     ops: impl Iterator<Item = O>,
@@ -254,7 +256,7 @@ const NEG: u8 = 0x80;
 const DIV: u8 = 0x30;
 const MOD: u8 = 0x90;
 
-/// What precedes a division by X: it returns 0 if X is 0.
+/// The instructions before a division by X: return 0 if X is 0.
 const ENDS_IF_X_IS_ZERO: [Insn; 4] = [
     alu32(code::MOV, register::X, register::X),
     Insn {

@@ -8,7 +8,7 @@ use crate::insn::{Insn, Op};
 use crate::interp::{self, Execution};
 use crate::program::{Pc, Program};
 
-/// What the inputs so far have reached in one program.
+/// The places in one program that the inputs so far have reached.
 #[derive(Clone, Debug)]
 pub struct Coverage<'a> {
     program: &'a Program,
@@ -27,7 +27,7 @@ impl<'a> Coverage<'a> {
         }
     }
 
-    /// Runs the program on a call and notes what it reaches.
+    /// Runs the program on a call and records the reached places.
     pub fn add(&mut self, call: &SeccompData) -> Execution {
         let mut previous = None;
         interp::run_traced(self.program, call, &mut |pc| {

@@ -24,7 +24,7 @@ pub enum Style {
     Commented,
 }
 
-/// The column at which comments begin.
+/// The column of comments.
 const COMMENT_COLUMN: usize = 40;
 
 /// Disassembles a program; one line per instruction, each with a newline.
@@ -103,7 +103,7 @@ impl Spelled for packet::Sockets {
         match load {
             Load::Absolute(size, k) => format!("{} [{k}]", name(size)),
             Load::Indexed(size, k) => format!("{} [x + {k}]", name(size)),
-            // The name of a computed value isn't one that `bpf_asm` knows.
+            // `bpf_asm` lacks the name of a computed value.
             Load::Ancillary(size, Ancillary::XorX) => {
                 format!("{} [{:#x}]", name(size), Ancillary::XorX.offset())
             }

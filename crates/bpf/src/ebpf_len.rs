@@ -1,8 +1,7 @@
 //! The length of a program inside the kernel.
 //!
-//! The kernel [converts](crate::convert) every instruction to one or more of extended BPF. The limit for all filters
-//! of a task counts these, and so do estimates of the cost of a call. All counts are counts of what the conversion
-//! gives.
+//! The kernel [converts](crate::convert) every instruction to one or more of extended BPF. The limit for all filters of
+//! a task counts these, and so do estimates of the cost of a call. All counts are lengths of the conversion's results.
 
 use crate::convert::{PROLOGUE, Step, expand};
 use crate::extended::code;

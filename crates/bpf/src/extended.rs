@@ -1,7 +1,7 @@
-//! The raw form of extended BPF: the kernel's `struct bpf_insn`, and the codes that it is made of.
+//! The raw form of extended BPF: the kernel's `struct bpf_insn`, and its codes.
 //!
-//! The kernel converts every classic program to extended BPF ([`convert`](crate::convert)), so this crate knows how
-//! an extended instruction is stored. What it means is the business of the crate `ebpf`.
+//! The kernel converts every classic program to extended BPF ([`convert`](crate::convert)), so this crate defines the
+//! encoding of an extended instruction. The semantics is defined in the crate `ebpf`.
 
 use tamis_abi::Endian;
 

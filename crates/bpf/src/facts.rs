@@ -1,7 +1,7 @@
-//! What is known before each instruction, for comments and advice only.
+//! Facts that hold before each instruction, for comments and advice only.
 //!
-//! One pass over the list suffices, because jumps go forward. No facts are derived from a failed test, and values
-//! from X or scratch memory are unknown.
+//! One pass over the list suffices, because jumps go forward. No facts are derived from a failed test, and values from
+//! X or scratch memory are unknown.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ impl Facts {
     }
 }
 
-/// The constants with which a program compares the architecture of calls, for equality. Linear.
+/// The constants that a program compares with the architecture of calls, for equality. Linear.
 ///
 /// ```
 /// use tamis_abi::Endian;

@@ -15,7 +15,7 @@ use tamis_abi::{Action, ActionKind};
 use crate::insn::{AluOp, Insn, Op, Operand, Test};
 use crate::program::{Pc, Program};
 
-/// The bits of a return value that say the action.
+/// The bits of the action in a return value.
 const ACTION_MASK: u32 = 0xffff_0000;
 
 /// Why a program has no harmless form.
@@ -88,7 +88,7 @@ pub fn harmless(program: &Program, errno: u16) -> Result<Program, HarmlessError>
     }
 }
 
-/// Answers what is in A if that allows, else the error.
+/// Returns the value in A if that allows, otherwise the error.
 fn tail(denied: u32) -> [Insn; 4] {
     let allow = Action::ALLOW.ret();
     [

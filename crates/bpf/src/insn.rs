@@ -5,7 +5,7 @@
 //! (`seccomp_check_filter`); [`Insn::op`] knows exactly the codes that survive both. Fields that an
 //! instruction doesn't use (`jt` of a load, `k` of `tax`) are ignored by the kernel and by `op`.
 //!
-//! The machines of seccomp and of sockets differ in what they load from, and sockets have two more instructions:
+//! The machines of seccomp and of sockets differ in their sources of loads, and sockets have two more instructions:
 //! [`Operation`] leaves these two open, [`Op`] is that of seccomp, and [`packet::Op`](crate::packet::Op) that of
 //! sockets.
 
@@ -122,13 +122,12 @@ impl Test {
 /// A legal instruction of a seccomp filter: its loads have a byte offset in `seccomp_data`.
 pub type Op = Operation<u32, Infallible>;
 
-/// A legal instruction, decoded. Offsets, slots and constants are as written: whether they are in
-/// range is the validator's business.
+/// A legal instruction, decoded. Offsets, slots and constants are as written: the validator checks their ranges.
 ///
-/// `L` is what a load from the input has, `E` are the instructions that the other machine lacks.
+/// `L` is the source of a load from the input, `E` are the instructions that the other machine lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation<L, E> {
-    /// A = what lies there in the input: for seccomp, the word at this byte offset of `seccomp_data`.
+    /// A = the loaded value: for seccomp, the word at this byte offset of `seccomp_data`.
     LoadData(L),
     /// A = k.
     LoadImm(u32),
@@ -348,7 +347,7 @@ impl Insn {
         match operand {
             Operand::K(k) => Insn::plain(base, k),
             Operand::X => Insn::plain(base | code::SOURCE_X, 0),
-            // What is bound later stands as 0 until then.
+            // A value that is bound later is 0 until then.
             Operand::Variable(_) => Insn::plain(base, 0),
         }
     }

@@ -1,6 +1,6 @@
 //! The reference interpreter: the result of a program for one input. It *defines* the meaning of a program.
 //!
-//! What the machines of seccomp and of sockets have in common is written once; what differs is an [`Input`].
+//! The common part of the machines of seccomp and of sockets is written once; the difference is an [`Input`].
 //!
 //! It is written for comparison with the kernel's documentation line by line, not for speed. The optimiser
 //! and every other evaluator are tested against it, and it is tested against the kernel.
@@ -14,7 +14,7 @@ use crate::packet::{self, Packet};
 use crate::program::{Pc, Program};
 use crate::validate::{DATA_SIZE_BYTES, SLOTS};
 
-/// What one evaluation gave.
+/// The result of one evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution {
     /// The return value; [`Action::from_ret`](tamis_abi::Action::from_ret) explains it.
@@ -80,9 +80,9 @@ pub struct Ended {
     pub ret: u32,
 }
 
-/// What programs of a machine are evaluated on.
+/// The input that programs of a machine are evaluated on.
 pub trait Input {
-    /// What its loads have.
+    /// The source of a load.
     type Load;
     /// The instructions that only it has.
     type Extra;
@@ -90,7 +90,7 @@ pub trait Input {
     /// The length that `ld len` gives.
     fn len_bytes(&self) -> u32;
 
-    /// What a load gives.
+    /// The loaded value.
     ///
     /// # Errors
     /// If it ends the program.

@@ -1,6 +1,6 @@
-//! What of the machine's state an instruction may still use: A, X and the scratch slots.
+//! Liveness: the parts of the machine's state that an instruction may still use: A, X and the scratch slots.
 //!
-//! Known for an instruction as soon as it is known for those where it goes on, so one pass from the last to the first
+//! The state before an instruction follows from that before its successors, so one pass from the last to the first
 //! computes it.
 
 use crate::insn::{AluOp, Operand, Operation};
@@ -39,8 +39,8 @@ impl Live {
         Live(self.0 & !other.0)
     }
 
-    /// What is used before an instruction that both machines have and that loads nothing from the input, where `self`
-    /// is used after it. `None` if the instruction has no effect but to write what nobody uses.
+    /// The state that is live before an instruction if `self` is live after it. The instruction is one that both
+    /// machines have and loads nothing from the input. `None` if it only writes unused state.
     #[inline]
     pub fn before<L: Copy, E: Copy>(self, op: Operation<L, E>) -> Option<Live> {
         let (uses, writes) = match op {
@@ -52,12 +52,12 @@ impl Live {
             Operation::StoreX(slot) => (Live::X, Live::slot(slot)),
             // May end the program.
             Operation::Alu(AluOp::Div, Operand::X) => return Some(self.or(Live::A).or(Live::X)),
-            Operation::Alu(_, operand) => (Live::A.or(Live::of(operand)), Live::A),
+            Operation::Alu(_, operand) => (Live::A.or(Live::from_operand(operand)), Live::A),
             Operation::Neg => (Live::A, Live::A),
             Operation::Tax => (Live::A, Live::X),
             Operation::Txa => (Live::X, Live::A),
             Operation::Branch { operand, .. } => {
-                return Some(self.or(Live::A).or(Live::of(operand)));
+                return Some(self.or(Live::A).or(Live::from_operand(operand)));
             }
             Operation::RetImm(_) => return Some(Live::NONE),
             Operation::RetA => return Some(Live::A),
@@ -68,8 +68,8 @@ impl Live {
         self.meets(writes).then_some(self.without(writes).or(uses))
     }
 
-    /// What an operand uses.
-    pub const fn of(operand: Operand) -> Live {
+    /// The state that an operand uses.
+    pub const fn from_operand(operand: Operand) -> Live {
         match operand {
             Operand::X => Live::X,
             _ => Live::NONE,

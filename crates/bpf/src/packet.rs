@@ -1,9 +1,9 @@
 //! Filters of sockets: classic BPF over the bytes of a packet, as `tcpdump -d` prints it.
 //!
-//! A socket takes more than seccomp does: loads of bytes and half-words, at a fixed place or at X, header lengths, the
-//! remainder, and *ancillary* values that the kernel knows beside the bytes. These programs are types of their own,
-//! with no conversion to or from [`crate::Program`], so nothing that compiles or proves seccomp filters takes one by
-//! accident. What both machines have is written once: the decoded instruction ([`Operation`]), the checker
+//! A socket accepts more than seccomp: loads of bytes and half-words, at a fixed place or at X, header lengths, the
+//! remainder, and *ancillary* values, which the kernel provides besides the bytes. These programs are separate types,
+//! with no conversion to or from [`crate::Program`], so nothing that compiles or proves seccomp filters accepts one by
+//! accident. The common parts of both machines are written once: the decoded instruction ([`Operation`]), the checker
 //! ([`validate`](crate::validate)), the interpreter ([`interp`](crate::interp)) and the texts.
 //!
 //! The rules are those of `bpf_check_classic` and `bpf_convert_filter` in `net/core/filter.c`.
@@ -22,8 +22,8 @@ pub use program::{Program, problems};
 /// A legal instruction of a socket's filter.
 pub type Op = Operation<Load, Extra>;
 
-/// What a load reads into A; a load that isn't inside of the packet ends the program with 0, one of what a packet's device
-/// has ends it with A if there is none.
+/// The source of a load into A. A load outside of the packet ends the program with 0; a load of device data without a
+/// device ends it with A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Load {
     /// Bytes of the packet, in network byte order: `ld`, `ldh` or `ldb` of `[k]`. From 2^31 on the place is an offset

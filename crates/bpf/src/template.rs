@@ -1,4 +1,4 @@
-//! Templates: programs in which the right-hand sides of some tests are set at installation.
+//! Templates: programs with tests whose right-hand sides are set at installation.
 //!
 //! A policy with run-time variables is compiled once. In a comparison with a variable, the instruction's constant
 //! is a *patch*: a position and the word of the variable. Binding copies the instructions and stores the words; it

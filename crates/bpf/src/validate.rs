@@ -8,8 +8,8 @@
 //! The kernel's limit of 4096 instructions is checked by
 //! [`Program::is_installable`](crate::Program::is_installable): longer lists are useful as input.
 //!
-//! Sockets take more than seccomp does; what differs is a `Machine`, and
-//! [`packet::Program`](crate::packet::Program) is checked by the same code.
+//! Sockets accept more than seccomp; the difference is a `Machine`, and [`packet::Program`](crate::packet::Program) is
+//! checked by the same code.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -163,9 +163,9 @@ impl fmt::Display for InvalidProgram {
 
 impl Error for InvalidProgram {}
 
-/// What a machine accepts beyond what all have.
+/// The instructions that a machine accepts in addition to the common ones.
 pub(crate) trait Machine {
-    /// What its loads from the input have.
+    /// The source of its loads from the input.
     type Load;
     /// Its own instructions.
     type Extra;
@@ -183,7 +183,7 @@ pub(crate) trait Machine {
     fn check_extra(extra: &Self::Extra) -> Result<(), Reason>;
 }
 
-/// What seccomp accepts.
+/// The machine of seccomp.
 pub(crate) struct Seccomp;
 
 impl Machine for Seccomp {

@@ -69,11 +69,11 @@ enum Mnemonic {
     Ret,
     Plain(Op),
     Raw,
-    /// What sockets take and seccomp rejects.
+    /// A load that sockets accept and seccomp rejects.
     LoadSize(Size),
     HeaderLen,
     Mod,
-    /// What no filter of the kernel has.
+    /// An instruction that no filter of the kernel has.
     Refused,
 }
 

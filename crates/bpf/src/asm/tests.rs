@@ -1,4 +1,4 @@
-//! What is assembled to what, and which mistakes are told where.
+//! The instructions for each text, and the places of mistakes.
 
 use tamis_abi::Endian;
 use tamis_diag::{Diagnostic, Sources, code};

@@ -1,8 +1,8 @@
-//! The conversion of filters of sockets.
+//! The conversion of socket filters.
 //!
-//! Loads from the packet become a comparison with the length of what lies in memory, a load, and for all else a call of
-//! a helper. The kernel's context is its `sk_buff`, whose layout differs between builds; here it is a structure with the
-//! fields that conversion needs ([`context`]), and helpers have numbers ([`helper`]) in place of addresses.
+//! Loads from the packet become a comparison with the length of the linear data, a load, and otherwise a call of a
+//! helper. The kernel's context is its `sk_buff`, whose layout differs between builds; here it is a structure with the
+//! fields that conversion needs ([`context`]), and helpers have numbers ([`helper`]) instead of addresses.
 
 use tamis_abi::Endian;
 
@@ -13,8 +13,8 @@ use super::{
 use crate::extended::{Insn, code};
 use crate::packet::{Ancillary, Extra, Load, Op, Program, Size};
 
-/// The context of converted filters of sockets: offsets of fields, in bytes. Numbers are in the machine's order except
-/// where it says otherwise.
+/// The context of converted socket filters: offsets of fields, in bytes. Numbers are in the machine's order unless
+/// stated otherwise.
 pub mod context {
     /// The size of the context.
     pub const BYTES: usize = 56;
@@ -70,7 +70,7 @@ pub mod helper {
 
 const PACKET_TYPES: u32 = 7;
 
-/// What the kernel puts before the first instruction if the filter loads from the packet, behind [`PROLOGUE`].
+/// The kernel's further instructions for a filter with loads from the packet, after [`PROLOGUE`].
 const PACKET_PROLOGUE: [Insn; 4] = [
     load(code::DW, register::DATA, register::CTX, context::DATA),
     load(code::W, register::HEAD_LEN, register::CTX, context::LEN),

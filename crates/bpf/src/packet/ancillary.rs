@@ -1,6 +1,6 @@
-//! Values that the kernel knows beside the bytes of a packet.
+//! Ancillary values: those that the kernel provides besides the bytes of a packet.
 //!
-//! A load from an offset behind `SKF_AD_OFF` gives such a value instead of bytes. What they are is in
+//! A load from an offset after `SKF_AD_OFF` returns such a value instead of bytes. They are defined in
 //! `include/uapi/linux/filter.h`; the names are those of the kernel's `bpf_asm`.
 
 /// A value beside the packet.
@@ -9,7 +9,7 @@
 pub enum Ancillary {
     /// The protocol of the link layer, such as 0x0800 for IPv4.
     Protocol,
-    /// For whom the packet is: `PACKET_HOST` and so on.
+    /// The addressee of the packet: `PACKET_HOST` and so on.
     PacketType,
     /// The index of the interface.
     InterfaceIndex,

@@ -1,4 +1,4 @@
-//! What a socket's filter is evaluated on: the bytes of a packet, and what is known beside them.
+//! The input of a socket filter: the bytes of a packet and its ancillary values.
 
 use super::{Ancillary, Extra, Load, Size};
 use crate::interp::{Ended, Input, Registers};
@@ -14,7 +14,7 @@ use crate::interp::{Ended, Input, Registers};
 pub struct Packet<'a> {
     /// The bytes that were captured.
     pub bytes: &'a [u8],
-    /// The length of the whole packet, of which less may have been captured: what `ld len` gives.
+    /// The length of the whole packet, possibly more than captured: the value of `ld len`.
     pub len_bytes: u32,
     /// Where the header of the network layer begins, in bytes.
     pub network_start: u32,
@@ -72,7 +72,7 @@ impl Metadata {
 }
 
 impl<'a> Packet<'a> {
-    /// A packet of Ethernet that was captured whole and of which nothing else is known.
+    /// An Ethernet packet that was captured whole, without ancillary values.
     pub fn new(bytes: &'a [u8]) -> Packet<'a> {
         Packet {
             bytes,

@@ -14,7 +14,7 @@ pub struct Program {
     insns: Vec<Insn>,
 }
 
-/// What sockets take.
+/// The machine of sockets.
 pub(crate) struct Sockets;
 
 impl Machine for Sockets {
@@ -98,8 +98,8 @@ impl Program {
         (0..self.len()).map(|pc| self.op(Pc(pc)))
     }
 
-    /// The first instruction that asks for a value beside the packet of which `is_known` says no. `#xor_x` is computed
-    /// from the registers, so it is always known.
+    /// The first instruction that loads an ancillary value for which `is_known` is false. `#xor_x` is computed from the
+    /// registers, so it is always known.
     pub fn unanswered(&self, is_known: impl Fn(Ancillary) -> bool) -> Option<(Pc, Ancillary)> {
         self.ops().enumerate().find_map(|(pc, op)| match op {
             Op::LoadData(Load::Ancillary(_, asked))
