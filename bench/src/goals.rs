@@ -305,5 +305,5 @@ pub(crate) fn weighted(calls: &Workload, profile: &Profile) -> Workload {
 
 /// The calls of a profile.
 pub(crate) fn recorded(profile: &Profile) -> Workload {
-    Workload::of(Some(profile), &[Arch::X86_64])
+    Workload::from_profile(Some(profile), &[Arch::X86_64])
 }

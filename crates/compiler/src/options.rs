@@ -131,7 +131,7 @@ impl CompileOptions {
     /// The calls of these architectures by which programs are measured: of the profile or, without one, of ordinary
     /// programs.
     pub fn workload(&self, archs: &[Arch]) -> Workload {
-        Workload::of(self.profile.as_ref(), archs)
+        Workload::from_profile(self.profile.as_ref(), archs)
     }
 
     /// Whether calls that are allowed by number alone cost nothing, as the kernel keeps a bitmap of them.

@@ -127,7 +127,7 @@ impl Cost {
 /// use tamis_meter::{Workload, measure};
 /// let ops = vec![Op::RetImm(0x7fff_0000).into()];
 /// let allow = Program::new(ops, Endian::Little).unwrap();
-/// let cost = measure(&[allow], &Workload::of(None, &[Arch::X86_64]), true);
+/// let cost = measure(&[allow], &Workload::from_profile(None, &[Arch::X86_64]), true);
 /// assert_eq!((cost.cached_share(), cost.all().mean_steps()), (1.0, 1.0));
 /// ```
 pub fn measure(stack: &[Program], workload: &Workload, has_bitmap: bool) -> Cost {

@@ -82,7 +82,7 @@ impl Workload {
     /// The calls of these architectures in a profile: with the recorded argument lists; for the rest of a call's
     /// count with the recorded values of single arguments, and with all other arguments 0. Without a profile, the
     /// calls of ordinary programs ([`Profile::builtin`]), with all arguments 0.
-    pub fn of(profile: Option<&Profile>, archs: &[Arch]) -> Workload {
+    pub fn from_profile(profile: Option<&Profile>, archs: &[Arch]) -> Workload {
         Workload::with_lists(profile, archs, |_, _, call| call.argument_lists())
     }
 
@@ -159,7 +159,7 @@ mod tests {
         ioctl.values.entry(1).or_default().insert(7, 61);
         profile.call_mut(Arch::X86_64, Nr(0)).count = 10;
         profile.call_mut(Arch::Aarch64, Nr(0)).count = 10;
-        let made = Workload::of(Some(&profile), &[Arch::X86_64]);
+        let made = Workload::from_profile(Some(&profile), &[Arch::X86_64]);
         let expected = [(0, [0; 6], 10.0), (16, [0, 7, 0, 0, 0, 0], 61.0)];
         let expected =
             expected.map(|(nr, args, weight)| Sample::new(Arch::X86_64, Nr(nr), args, weight));
@@ -170,7 +170,7 @@ mod tests {
     fn without_a_profile_ordinary_programs_make_all_known_calls() {
         let (known, ordinary) = (
             Workload::every_call(&[Arch::X86_64]),
-            Workload::of(None, &[Arch::X86_64]),
+            Workload::from_profile(None, &[Arch::X86_64]),
         );
         assert_eq!(ordinary.weighed(|_| 1.0), known);
         assert!(ordinary.samples()[0].weight > ordinary.samples()[155].weight);

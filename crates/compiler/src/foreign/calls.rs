@@ -61,7 +61,7 @@ impl Calls {
         let ruleset = lifted.first().map(|lifted| &lifted.ruleset);
         let made = match ruleset {
             Some(ruleset) => Workload::of_ruleset(profile, ruleset),
-            None => Workload::of(profile, &archs(stack, lifted)),
+            None => Workload::from_profile(profile, &archs(stack, lifted)),
         };
         let weights = Weights::new(options);
         let count = |sample: &Sample| {

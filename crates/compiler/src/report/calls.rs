@@ -64,7 +64,7 @@ mod tests {
         ioctl.count = 30;
         ioctl.values.entry(1).or_default().insert(7, 30);
         profile.call_mut(Arch::X86_64, Nr(0)).count = 10;
-        let workload = Workload::of(Some(&profile), &[Arch::X86_64]);
+        let workload = Workload::from_profile(Some(&profile), &[Arch::X86_64]);
         let costs = calls(&program(), &workload, true);
         for (call, (nr, share, steps)) in costs.iter().zip([(0, 0.25, 3.0), (16, 0.75, 5.0)]) {
             assert_eq!(call.cost.nr, Nr(nr));
@@ -79,7 +79,11 @@ mod tests {
 
     #[test]
     fn the_parts_of_all_calls_are_the_program() {
-        let costs = calls(&program(), &Workload::of(None, &[Arch::X86_64]), true);
+        let costs = calls(
+            &program(),
+            &Workload::from_profile(None, &[Arch::X86_64]),
+            true,
+        );
         let parts: f64 = costs.iter().map(|cost| cost.part_insns).sum();
         assert!((parts - program().len() as f64).abs() < 1e-9, "{parts}");
         assert!(calls(&program(), &Workload::default(), true).is_empty());
