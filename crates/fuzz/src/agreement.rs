@@ -142,7 +142,7 @@ impl Judge<'_> {
             let mut met = BTreeSet::new();
             for call in &kept {
                 let filter = self.campaign.filter(id);
-                let path = Path::of(&filter.program, call);
+                let path = Path::trace(&filter.program, call);
                 for (word, meets) in operands(&path, filter, &mut met) {
                     let k = match meets {
                         Meets::Constant(k) => k,
@@ -196,7 +196,7 @@ impl Judge<'_> {
         };
         let program = &self.campaign.filter(id).program;
         let gets_there = |data: &SeccompData| {
-            let path = Path::of(program, &words(data));
+            let path = Path::trace(program, &words(data));
             match place {
                 Place::Insn(pc) => path.executed.contains(pc),
                 Place::Outcome(pc, outcome) => {
@@ -228,7 +228,7 @@ impl Judge<'_> {
             max_conflicts: limits.max_conflicts + CONFLICTS_PER_EDGE * open.len() as u64,
             ..*limits
         };
-        let Ok(mut branches) = Branches::of(&filter.program, &limits, stop) else {
+        let Ok(mut branches) = Branches::from_program(&filter.program, &limits, stop) else {
             return Ok(false);
         };
         loop {

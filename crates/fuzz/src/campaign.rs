@@ -192,7 +192,7 @@ impl<'a> Campaign<'a> {
         let [left, right] = subjects.map(Side::new);
         let sides = [left?, right?];
         let filters = || sides.iter().flat_map(|side| &side.filters);
-        let dictionary = Dictionary::of(filters().map(|filter| &filter.program));
+        let dictionary = Dictionary::from_programs(filters().map(|filter| &filter.program));
         let nothing = filters().map(|filter| vec![Reached::default(); filter.program.len()]);
         let reached: Vec<Vec<Reached>> = nothing.collect();
         let waiting = first_inputs(&dictionary).collect();
@@ -362,7 +362,7 @@ impl<'a> Campaign<'a> {
         let filters = self.sides.iter().flat_map(|side| &side.filters);
         let (mut looked_at, mut asked_bits) = (Vec::new(), [0; Word::COUNT]);
         for (filter, reached) in filters.zip(&mut self.reached) {
-            let path = Path::of(&filter.program, words);
+            let path = Path::trace(&filter.program, words);
             self.work += 2 * path.executed.len() as u64;
             for pc in &path.executed {
                 reached[pc.0].is_executed = true;

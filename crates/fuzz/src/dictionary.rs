@@ -45,11 +45,11 @@ impl Dictionary {
     /// let is_39 = Op::branch(Test::Eq, 39, 0, 1);
     /// let ops = [Op::LoadData(0), is_39, Op::RetImm(0), Op::RetImm(1)];
     /// let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
-    /// let dictionary = Dictionary::of([&program]);
+    /// let dictionary = Dictionary::from_programs([&program]);
     /// let numbers = dictionary.values(Word::NR);
     /// assert!([38, 39, 40].iter().all(|near| numbers.contains(near)));
     /// ```
-    pub fn of<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Dictionary {
+    pub fn from_programs<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Dictionary {
         let mut constants: [Constants; Word::COUNT] = Default::default();
         for program in programs {
             collect(program, &mut constants);
@@ -203,7 +203,7 @@ mod tests {
         let some = Op::branch(Test::Set, 0x1_0900, 0, 1);
         let ops = [Op::LoadData(0), some, Op::RetImm(0), Op::RetImm(1)];
         let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
-        let dictionary = Dictionary::of([&program]);
+        let dictionary = Dictionary::from_programs([&program]);
         let has = |word, value| dictionary.values(word).contains(&value);
         assert!(
             [0x100, 0x800, 0x1_0000]

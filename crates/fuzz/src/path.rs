@@ -86,7 +86,7 @@ impl Question {
 
 impl Path {
     /// Runs a program on an input, given as words by meaning.
-    pub(crate) fn of(program: &Program, words: &Words) -> Path {
+    pub(crate) fn trace(program: &Program, words: &Words) -> Path {
         let mut path = Path::default();
         interp::run_traced(program, &data(words), &mut |pc| path.executed.push(pc));
         let (mut a, mut x): (Option<Bits>, Option<Bits>) = (None, None);
@@ -203,12 +203,12 @@ mod tests {
         let program = Program::new(insns, Endian::Little).unwrap();
         let mut words = [0; 16];
         words[4] = 128;
-        let path = Path::of(&program, &words);
+        let path = Path::trace(&program, &words);
         let outcomes: Vec<bool> = path.forks.iter().map(|fork| fork.outcome).collect();
         assert_eq!(outcomes, [true, false, false]);
         for fork in 0..3 {
             let turned = path.turned(fork, &words).0.unwrap();
-            let after = Path::of(&program, &turned);
+            let after = Path::trace(&program, &turned);
             assert_eq!(after.forks[fork].outcome, !outcomes[fork]);
             let earlier = after.forks.iter().zip(&outcomes).take(fork);
             for (after, before) in earlier {

@@ -39,7 +39,7 @@ pub(crate) struct Side<'a> {
 }
 
 impl Filter {
-    fn of(subject: &Subject<'_>, filters: &mut Vec<Filter>) -> Result<(), InvalidProgram> {
+    fn collect(subject: &Subject<'_>, filters: &mut Vec<Filter>) -> Result<(), InvalidProgram> {
         let (program, is_policy) = match subject {
             Subject::Ruleset(ruleset) => (translate::program(ruleset)?, true),
             Subject::Program(program) => ((*program).clone(), false),
@@ -47,7 +47,7 @@ impl Filter {
             Subject::Template(template) => (template.unbound().clone(), false),
             Subject::Stack(subjects) => {
                 let mut subjects = subjects.iter();
-                return subjects.try_for_each(|subject| Filter::of(subject, filters));
+                return subjects.try_for_each(|subject| Filter::collect(subject, filters));
             }
         };
         let code = Code::of_program(&program);
@@ -64,7 +64,7 @@ impl Filter {
 impl<'a> Side<'a> {
     pub(crate) fn new(subject: &Subject<'a>) -> Result<Side<'a>, InvalidProgram> {
         let mut filters = Vec::new();
-        Filter::of(subject, &mut filters)?;
+        Filter::collect(subject, &mut filters)?;
         Ok(Side {
             subject: *subject,
             filters,

@@ -14,8 +14,8 @@ use crate::diagram::{FALSE, LimitReached, Node, TRUE, View};
 use crate::order;
 use crate::space::{Function, Space};
 
-/// The most pairs of different return values that are listed. Filters that return computed values have any number,
-/// and none of them says more than the first.
+/// The most pairs of different return values that are listed. Filters that return computed values have any number, and
+/// the first is as informative as the others.
 const MAX_PAIRS: usize = 500;
 
 /// The calls and the parts of return values that are compared. By default all calls, and the whole values.
@@ -24,7 +24,7 @@ pub struct Scope {
     /// Only calls of these architectures; if empty, of all audit values. x86_64 and x32 have only their own
     /// numbers.
     pub arches: Vec<Arch>,
-    /// Only numbers below 2^30: without those of x32, and the -1 with which a tracer skips a call.
+    /// Only numbers below 2^30: without those of x32, and without the -1 of tracers that skip a call.
     pub native_only: bool,
     /// Only the kind of action: its data is ignored, and so is the difference between killing the process and the
     /// thread.
@@ -303,7 +303,7 @@ impl Space {
     }
 }
 
-/// What a walk tells apart.
+/// The distinctions of a walk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaves {
     Pairs,

@@ -138,7 +138,7 @@ pub(crate) struct Diagram {
     share: Share,
 }
 
-/// A chain of tests each of which decides one of its sides, from the first to the last.
+/// A chain of tests that decide one side each, from the first to the last.
 pub(crate) struct Links {
     /// The variable, the decided side, and whether that is the one for 0.
     list: [(Variable, Node, bool); Links::MAX],
@@ -483,7 +483,7 @@ impl Diagram {
         self.stop.check()
     }
 
-    /// A share of the memory for results of which the diagram knows nothing.
+    /// A share of the memory for results outside of the diagram.
     pub(crate) fn share(&self) -> Share {
         self.stop.share()
     }

@@ -58,7 +58,7 @@ impl Piecewise {
     }
 
     /// A function without intervals.
-    pub(crate) fn of(diagram: &Diagram, word: Word, node: Node) -> Piecewise {
+    pub(crate) fn from_node(diagram: &Diagram, word: Word, node: Node) -> Piecewise {
         let mut pieces = Piecewise::everywhere(word, node);
         if diagram.top(node) < first_variable(word) {
             pieces.earlier.push(node);
@@ -377,7 +377,7 @@ pub(crate) enum Interval {
 
 impl Interval {
     /// The values for which a test with a constant holds, if they are such an interval.
-    pub(crate) fn of(test: Test, k: u32) -> Option<Interval> {
+    pub(crate) fn from_test(test: Test, k: u32) -> Option<Interval> {
         match test {
             Test::Eq => Some(Interval::Value(k)),
             Test::Gt => Some(k.checked_add(1).map_or(Interval::Nothing, Interval::From)),
@@ -455,7 +455,7 @@ mod tests {
             .collect();
         for (step, k) in CONSTANTS.into_iter().cycle().take(200).enumerate() {
             let test = Test::ALL[step % 4];
-            let Some(on) = Interval::of(test, k) else {
+            let Some(on) = Interval::from_test(test, k) else {
                 continue;
             };
             let (yes, no) = (&made[step * 7 % made.len()], &made[step * 5 % made.len()]);
@@ -567,12 +567,12 @@ mod tests {
         let chosen = (1..)
             .zip(DIVIDED)
             .map(|(index, on)| (on, index % parts.len()));
-        let mut pieces = Piecewise::of(diagram, LOW, parts[0].0);
+        let mut pieces = Piecewise::from_node(diagram, LOW, parts[0].0);
         // The canonical node of the function, composed one by one.
         let mut composed = parts[0].0;
         for (on, part) in chosen.clone() {
             let node = parts[part].0;
-            pieces = Piecewise::choose(on, &Piecewise::of(diagram, LOW, node), pieces);
+            pieces = Piecewise::choose(on, &Piecewise::from_node(diagram, LOW, node), pieces);
             let [yes, no] = [TRUE, FALSE].map(|node| Piecewise::everywhere(LOW, node));
             let condition = Piecewise::choose(on, &yes, no).to_node(diagram).unwrap();
             composed = diagram.ite(condition, node, composed).unwrap();

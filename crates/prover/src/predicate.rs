@@ -81,7 +81,7 @@ impl Space {
             && let Some((operand, ranges)) = sets.pop_first()
         {
             let set = ranges.into_iter().collect();
-            return self.choose_by_set(Digits::of(operand), &set, yes, no);
+            return self.choose_by_set(Digits::from_operand(operand), &set, yes, no);
         }
         // If `yes` and `no` are constants, the result shares the parts of each alternative.
         let is_constant = self.diagram.top(yes).min(self.diagram.top(no)) == Variable::LEAF;
@@ -93,7 +93,7 @@ impl Space {
         let mut any = fails;
         for (operand, ranges) in sets {
             let set = ranges.into_iter().collect();
-            let chosen = self.choose_by_set(Digits::of(operand), &set, holds, fails)?;
+            let chosen = self.choose_by_set(Digits::from_operand(operand), &set, holds, fails)?;
             any = self.diagram.either(chosen, any, holds, fails)?;
         }
         for alternative in alternatives {
@@ -124,16 +124,21 @@ impl Space {
 
     fn choose_by_test(&mut self, test: &Test, yes: Node, no: Node) -> Limited<Node> {
         match test {
-            Test::Compare { operand, op, value } => {
-                self.choose_by_set(Digits::of(*operand), &satisfying(*op, *value), yes, no)
+            Test::Compare { operand, op, value } => self.choose_by_set(
+                Digits::from_operand(*operand),
+                &satisfying(*op, *value),
+                yes,
+                no,
+            ),
+            Test::In { operand, set } => {
+                self.choose_by_set(Digits::from_operand(*operand), set, yes, no)
             }
-            Test::In { operand, set } => self.choose_by_set(Digits::of(*operand), set, yes, no),
             Test::Masked {
                 operand,
                 mask,
                 value,
             } => {
-                let digits = Digits::of(*operand);
+                let digits = Digits::from_operand(*operand);
                 if value & !mask != 0 || *value > Operand::max(*operand) {
                     return Ok(no);
                 }
@@ -420,7 +425,7 @@ struct Digits {
 
 impl Digits {
     /// The bits of an operand.
-    fn of(operand: Operand) -> Digits {
+    fn from_operand(operand: Operand) -> Digits {
         let (high, low) = halves(operand);
         let digits = Digits::of_word(low);
         match high {

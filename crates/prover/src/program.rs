@@ -112,7 +112,7 @@ fn choose(
         test,
         k,
     } = comparison;
-    let on = Interval::of(test, k).filter(|_| mask == u32::MAX);
+    let on = Interval::from_test(test, k).filter(|_| mask == u32::MAX);
     if let Some(on) = on {
         let (yes, no) = (yes.on_word(diagram, word)?, no.on_word(diagram, word)?);
         if yes.fits(&no) {
@@ -169,7 +169,7 @@ impl Meaning {
             Meaning::Pieces(pieces) if pieces.word() == word => Ok(pieces),
             meaning => {
                 let node = meaning.into_node(diagram)?;
-                Ok(Piecewise::of(diagram, word, node))
+                Ok(Piecewise::from_node(diagram, word, node))
             }
         }
     }

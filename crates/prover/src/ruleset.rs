@@ -44,7 +44,7 @@ impl Space {
         for_runs(section, &own, |start, rules| {
             self.diagram.tick()?;
             let answer = match own.contains(start) {
-                true => answers.of(self, rules)?,
+                true => answers.function(self, rules)?,
                 false => others,
             };
             pieces.push((start, answer));
@@ -108,7 +108,7 @@ struct Answers<'a> {
 
 impl Answers<'_> {
     /// The function of these applicable rules, in this order.
-    fn of(&mut self, space: &mut Space, rules: &[usize]) -> Limited<Node> {
+    fn function(&mut self, space: &mut Space, rules: &[usize]) -> Limited<Node> {
         if let Some(answer) = self.known.get(rules) {
             return Ok(*answer);
         }

@@ -318,7 +318,7 @@ pub fn evaluators(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let endian = *rng.choose(&[Endian::Little, Endian::Big]);
     let program = any_program(&mut rng, endian);
-    let dictionary = Dictionary::of([&program]);
+    let dictionary = Dictionary::from_programs([&program]);
     let inputs = (0..INPUTS).map(|_| dictionary.draw(&mut rng)).collect();
     assert_evaluators(&program, inputs);
     "compared"

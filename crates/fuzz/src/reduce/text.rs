@@ -66,9 +66,9 @@ fn cut(
 fn cut_lists(current: &mut String, fails: &mut impl FnMut(&str) -> bool) -> bool {
     let mut is_changed = cut(current, lines, fails);
     let mut number = 0;
-    while number < Structure::of(current).lists.len() {
+    while number < Structure::parse(current).lists.len() {
         let list = |text: &str| {
-            let lists = Structure::of(text).lists;
+            let lists = Structure::parse(text).lists;
             lists.into_iter().nth(number).unwrap_or_default()
         };
         is_changed |= cut(current, list, fails);
@@ -81,7 +81,7 @@ fn cut_lists(current: &mut String, fails: &mut impl FnMut(&str) -> bool) -> bool
 fn cut_brackets(current: &mut String, fails: &mut impl FnMut(&str) -> bool) -> bool {
     let mut is_changed = false;
     let mut number = 0;
-    while let Some((all, inside)) = Structure::of(current).brackets.into_iter().nth(number) {
+    while let Some((all, inside)) = Structure::parse(current).brackets.into_iter().nth(number) {
         let (before, after) = (&current[..all.start], &current[all.end..]);
         let candidates = [
             [before, after].concat(),
@@ -208,7 +208,7 @@ struct Frame {
 }
 
 impl Structure {
-    fn of(text: &str) -> Structure {
+    fn parse(text: &str) -> Structure {
         let mut structure = Structure::default();
         let outermost = |start| Frame {
             start,
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn elements_go_with_their_separators() {
         let text = "allow a, b(x in {1, 2} || y)\nkill c\n";
-        let structure = Structure::of(text);
+        let structure = Structure::parse(text);
         let lists: Vec<Vec<&str>> = structure
             .lists
             .iter()

@@ -29,7 +29,11 @@ impl Branches {
     ///
     /// # Errors
     /// If there are too many gates, or the caller stops.
-    pub fn of(program: &Program, limits: &Limits, stop: &Stop) -> Result<Branches, LimitReached> {
+    pub fn from_program(
+        program: &Program,
+        limits: &Limits,
+        stop: &Stop,
+    ) -> Result<Branches, LimitReached> {
         let mut gates = Gates::new(limits.max_gates, stop.clone());
         let mut conditions = BTreeMap::new();
         let mut note = |pc, [fails, holds]: [Gate; 2]| {
@@ -82,7 +86,7 @@ mod tests {
         ];
         let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
         let (limits, stop) = (Limits::default(), Stop::default());
-        let mut branches = Branches::of(&program, &limits, &stop).unwrap();
+        let mut branches = Branches::from_program(&program, &limits, &stop).unwrap();
         assert_eq!(branches.input_for_any([(Pc(2), false)]), Ok(None));
         let outcomes = [(Pc(2), false), (Pc(2), true)];
         let input = branches.input_for_any(outcomes).unwrap().unwrap();

@@ -1,9 +1,10 @@
 //! The second method: both filters as circuits of gates, and a search for an input for which they differ.
 //!
-//! Some functions are too large for decision diagrams, such as the sum of two arguments or a whole returned word.
-//! Gates represent every program: [`graph`] stores them without duplicates; [`words`] has the machine's arithmetic;
-//! [`program`] and [`ruleset`] translate, [`packets`] what filters of sockets load; [`solve`] runs a SAT solver, with a limit on its conflicts and no clock.
-//! It returns an input, or a refutation for every input; if it reaches the limit the answer is *unknown*.
+//! Some functions are too large for decision diagrams, such as the sum of two arguments or a whole returned word. Gates
+//! represent every program: [`graph`] stores them without duplicates; [`words`] has the machine's arithmetic;
+//! [`program`] and [`ruleset`] translate, [`packets`] has the loads of socket filters; [`solve`] runs a SAT solver,
+//! with a limit on its conflicts and no clock. It returns an input, or a refutation for every input; if it reaches the
+//! limit the answer is *unknown*.
 
 mod branches;
 mod graph;

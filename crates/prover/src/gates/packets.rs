@@ -1,15 +1,15 @@
-//! What filters of sockets load, as gates, and whether two of them return the same for every packet.
+//! The loads of socket filters as gates, and whether two socket filters return the same value for every packet.
 //!
-//! A packet is any bytes. How many of them can be read, what is known beside them and each byte at a place that the
-//! program names are bits of any value. What lies at a place that the packet decides are such bits, too: the same where
-//! the same gates decide the place. So two filters that agree do so on every packet, and of two that don't agree
-//! nothing is known, as the bits of one place may come under two names.
+//! A packet is any bytes. Its length, its ancillary values and each byte at a constant offset are variables. Bytes at a
+//! computed offset are variables, too: the same ones for the same gates of the offset. So two filters that agree do so
+//! on every packet; for two that don't agree the result is unknown, because the bytes at one place may be several
+//! variables.
 //!
-//! Offsets are counted from the start of the packet or from the header of a layer. Where these headers are in the packet
-//! depends on the socket, and so does what can be read behind them. So each of the three [areas](Area) has its own bytes
-//! and its own end, and nothing is taken from one of them for another.
+//! Offsets are counted from the start of the packet or from the header of a layer. The places of these headers in the
+//! packet depend on the socket, and so does the number of readable bytes after them. So each of the three [areas](Area)
+//! has its own bytes and its own end, and they are never assumed to be equal.
 //!
-//! Packets of 2^32 bytes and more are not among them.
+//! Packets of 2^32 bytes and more are not included.
 
 use rustc_hash::FxHashMap;
 use tamis_bpf::packet::{Ancillary, Extra, LINK_OFFSET, Load, NETWORK_OFFSET, Op, Program, Size};
@@ -34,7 +34,7 @@ enum Area {
     Network,
 }
 
-/// What has any value.
+/// A variable of the packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Unknown {
     /// How many bytes of an area can be read.
@@ -43,7 +43,7 @@ enum Unknown {
     Length,
     /// The byte at a distance from the start of an area.
     Byte(Area, u32),
-    /// What lies at an offset that isn't known.
+    /// The bytes at an unknown offset.
     Bytes(Size, Bits),
     /// Whether a value beside the packet is known, in the lowest bit.
     IsKnown(Ancillary),
@@ -57,7 +57,7 @@ enum Unknown {
 const AREA_BITS: usize = NETWORK_OFFSET.trailing_zeros() as usize;
 const _: () = assert!(LINK_OFFSET == NETWORK_OFFSET << 1);
 
-/// A packet, and what is known beside it.
+/// A packet with its ancillary values.
 #[derive(Default)]
 struct Packet {
     /// The numbers of the first bits.
@@ -129,7 +129,7 @@ fn known(bits: &Bits) -> Option<u32> {
 }
 
 impl Packet {
-    /// The bits of what has any value, from the lowest one on.
+    /// The bits of a variable, from the lowest one on.
     fn unknown(&mut self, gates: &mut Gates, unknown: Unknown) -> Limited<Bits> {
         let count = match unknown {
             Unknown::IsKnown(_) => 1,
@@ -169,7 +169,7 @@ impl Packet {
         Ok((readable, distance))
     }
 
-    /// The condition that a load ends inside of the packet, and what it gives.
+    /// The condition that a load ends inside of the packet, and the loaded value.
     fn bytes(&mut self, gates: &mut Gates, size: Size, offset: &Bits) -> Limited<(Gate, Bits)> {
         let (readable, distance) = self.area(gates, offset)?;
         let count = words::constant(size.bytes());
@@ -287,7 +287,7 @@ mod tests {
         })
     }
 
-    /// What an unknown is for a packet. Behind the packet anything will do.
+    /// The value of a variable for a packet. Beyond the packet any value is correct.
     fn value(unknown: Unknown, values: &[bool], packet: &packet::Packet<'_>) -> u32 {
         const ANY: u32 = 0xa5a5_a5a5;
         match unknown {
@@ -315,7 +315,7 @@ mod tests {
         }
     }
 
-    /// The value of a program's circuit for packets, beside what the interpreter gives.
+    /// Compares the value of a program's circuit for packets with the interpreter's.
     fn assert_meant(ops: &[Op], packets: &[packet::Packet<'_>]) {
         let program = Program::from_ops(ops).unwrap();
         let mut gates = Gates::new(1 << 20, Stop::default());
@@ -329,7 +329,7 @@ mod tests {
             .map(|(unknown, first)| (first / 32, *unknown))
             .collect();
         for packet in packets {
-            // A gate comes after those that it depends on, and a place before what lies there.
+            // A gate comes after its inputs, and an offset before its bytes.
             let mut values: Vec<bool> = Vec::with_capacity(gates.len());
             for driver in (0..gates.len()).map(|number| gates.driver(number)) {
                 let is_true = match driver {
@@ -421,7 +421,7 @@ mod tests {
         Op::LoadData(Load::Absolute(Size::Byte, at))
     }
 
-    /// Where the headers of layers are is not known, nor what lies behind the last byte of an area.
+    /// The places of headers are unknown, and so are bytes beyond the end of an area.
     #[test]
     fn no_byte_of_one_area_is_taken_for_one_of_another() {
         let starts = [0, LINK_OFFSET, NETWORK_OFFSET];

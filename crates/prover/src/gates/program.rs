@@ -29,13 +29,13 @@ pub(super) struct Machine {
     memory: [Bits; SLOTS],
 }
 
-/// What a load does.
+/// The result of a load.
 pub(super) struct Loaded {
     /// The condition that it doesn't end the program.
     goes_on: Gate,
-    /// What it gives.
+    /// The loaded value.
     value: Bits,
-    /// What the program returns if it ends here.
+    /// The returned value if the program ends here.
     pub(super) returned: Bits,
 }
 
@@ -50,9 +50,9 @@ impl Loaded {
     }
 }
 
-/// What programs are run on.
+/// The input of a program.
 pub(super) trait Input {
-    /// What loads have.
+    /// The operand of a load.
     type Load: Copy;
     /// The instructions that only this machine has.
     type Extra: Copy;
@@ -60,7 +60,7 @@ pub(super) trait Input {
     /// The value of `len`.
     fn len(&mut self, gates: &mut Gates) -> Limited<Bits>;
 
-    /// What a load does.
+    /// The result of a load.
     fn load(&mut self, gates: &mut Gates, load: Self::Load, machine: &Machine) -> Limited<Loaded>;
 
     /// Runs an instruction that only this machine has; the condition that it doesn't end the program.

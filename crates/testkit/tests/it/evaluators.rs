@@ -18,7 +18,7 @@ use tamis_testkit::seeds;
 use tamis_vm::threaded::Threaded;
 
 fn inputs(program: &Program, seed: u64, count: usize) -> Vec<SeccompData> {
-    let dictionary = Dictionary::of([program]);
+    let dictionary = Dictionary::from_programs([program]);
     let mut rng = Rng::new(seed);
     (0..count).map(|_| dictionary.draw(&mut rng)).collect()
 }

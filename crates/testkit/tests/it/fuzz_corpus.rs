@@ -182,7 +182,8 @@ fn the_check_of_compiled_policies_takes_all_but_one_feasible_edge() {
         let compiled = compile(&ruleset, &CompileOptions::default()).expect("the policy compiles");
         let program = compiled.program().unwrap();
         let open = judge::cover(program, &mut |_, _| true);
-        let mut branches = Branches::of(program, &limits, &stop).expect("it is within limits");
+        let mut branches =
+            Branches::from_program(program, &limits, &stop).expect("it is within limits");
         for outcome in &open {
             let input = branches.input_for_any([*outcome]);
             if let Some(data) = input.expect("it is within limits") {
