@@ -44,7 +44,7 @@ pub(crate) fn predicate_of(
     condition: Function,
     wording: Wording,
 ) -> Limited<Option<CostedPredicate>> {
-    let domain = Domain::of(space, source, condition);
+    let domain = Domain::from_condition(space, source, condition);
     let intervals = domain.intervals(space, condition);
     if let (Wording::Values, Some(set)) = (wording, &intervals) {
         let cube = domain.only_cube(space, condition);
@@ -66,7 +66,7 @@ pub(crate) fn predicate_of(
 
 impl Domain {
     /// The smallest part of a source that a condition tests.
-    fn of(space: &Space, source: OperandSource, condition: Function) -> Domain {
+    fn from_condition(space: &Space, source: OperandSource, condition: Function) -> Domain {
         let (low, high) = Operand {
             source,
             part: Part::Full,

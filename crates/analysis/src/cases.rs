@@ -122,7 +122,7 @@ pub fn cases(
             list.push(Case {
                 machine: group.machine.clone(),
                 numbers: group.numbers.clone(),
-                when: conditions.of(space, holds)?,
+                when: conditions.predicate_of(space, holds)?,
                 ret,
             });
         }

@@ -46,7 +46,7 @@ impl Conditions {
     }
 
     /// The predicate of a condition; `None` if it exceeds the limits.
-    pub(crate) fn of(
+    pub(crate) fn predicate_of(
         &mut self,
         space: &mut Space,
         condition: Function,
@@ -56,7 +56,7 @@ impl Conditions {
             .map(|costed| costed.predicate))
     }
 
-    /// As [`of`](Self::of), with the cost.
+    /// As [`predicate_of`](Self::predicate_of), with the cost.
     pub(crate) fn costed(
         &mut self,
         space: &mut Space,

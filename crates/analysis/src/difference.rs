@@ -78,7 +78,7 @@ pub fn differences_of(
             list.push(Difference {
                 machine: group.machine.clone(),
                 numbers: group.numbers.clone(),
-                when: conditions.of(space, holds)?,
+                when: conditions.predicate_of(space, holds)?,
                 left_ret,
                 right_ret,
                 example: space.witness(here, Function::FALSE),
