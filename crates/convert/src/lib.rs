@@ -1,9 +1,9 @@
 //! Conversion of policies to other languages, with proof.
 //!
-//! An exporter writes what its language can express ([`policy::export`](tamis_policy::export)). Here the text
-//! is parsed again as on each target machine, and the prover compares it with the policy. Calls that differ
-//! are exported again more carefully, until the text is at most stricter than the policy. If that is not
-//! possible, there is no text.
+//! An exporter writes the expressible part of a policy ([`policy::export`](tamis_policy::export)). Here the text is
+//! parsed again as on each target machine, and the prover compares it with the policy. Calls that differ are exported
+//! again in a longer form, until the text is at most stricter than the policy. If that is not possible, there is no
+//! text.
 //!
 //! ```
 //! use tamis_abi::Arch;
@@ -81,7 +81,7 @@ pub struct Converted {
     pub text: String,
     /// The machines for the text.
     pub machines: Vec<Machine>,
-    /// What could not be expressed; if empty, the text was proved equivalent to the policy.
+    /// The properties that could not be expressed; if empty, the text was proved equivalent to the policy.
     pub losses: Vec<Loss>,
     /// The comparison of the text with the policy, for calls of the machines' architectures.
     pub comparison: ComparisonResult,
@@ -155,8 +155,8 @@ pub fn convert(
     }
 }
 
-/// Exports a policy of which the diagrams exceed the limits: conditions pair the bits of two arguments. A language that
-/// has such conditions gets them, and gates prove the text equal. In others these calls get the strictest of their actions.
+/// Exports a policy whose diagrams exceed the limits because conditions pair the bits of two arguments. A language with
+/// such conditions gets them, and gates prove the text equal. In others these calls get the strictest of their actions.
 ///
 /// # Errors
 /// As [`convert`], and if no call is too complex by itself.
@@ -469,7 +469,7 @@ pub fn read_back(
 }
 
 /// The strictness of a text's action relative to the policy's: killing the process and killing the thread are equal
-/// here, as neither executes the call. So is an errno for calls that the target doesn't know, if a loss says so.
+/// here, as neither executes the call. So is an errno for calls unknown to the target, if there is a loss for it.
 fn strictness(difference: &Difference, losses: &[Loss]) -> std::cmp::Ordering {
     let is_unnamed = names(difference).is_empty();
     let has_loss = losses.iter().any(|loss| loss.code == code::EXPORT_UNKNOWN);
@@ -495,7 +495,7 @@ fn names(difference: &Difference) -> BTreeSet<&'static str> {
     named.map(|(_, name)| name).collect()
 }
 
-/// Whether a loss says that the calls of the difference's architecture are killed.
+/// Whether there is a loss stating that the calls of the difference's architecture are killed.
 fn is_left_out(difference: &Difference, losses: &[Loss]) -> bool {
     let Place::Known(arch) = difference.machine else {
         return false;
@@ -593,7 +593,7 @@ fn finish(
     })
 }
 
-/// The loss for calls for which the text has another meaning than intended.
+/// The loss for calls that have another meaning in the text.
 fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
     let is_multiplexer = |call: &&str| ["socketcall", "ipc"].contains(call);
     let (code, message) = match calls.iter().all(is_multiplexer) {

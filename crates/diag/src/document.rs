@@ -1,8 +1,8 @@
-//! Documents of JSON or YAML as a list of nodes with places, for texts that somebody else wrote.
+//! Documents of JSON or YAML as a list of nodes with places, for untrusted texts.
 //!
-//! A value is a node of 16 bytes; an array or object is a node before those of its contents, with the index behind them.
-//! Texts are slices of the source, unless they are written otherwise than they read. So a document takes at most eight
-//! times its text, the least value and its comma, and nothing is nested in memory.
+//! A value is a node of 16 bytes; an array or object is a node before those of its contents, with the index behind
+//! them. Texts are slices of the source unless they contain escapes. So a document takes at most eight times its text,
+//! the least value and its comma, and nothing is nested in memory.
 
 /// A range of bytes of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ pub struct Document<'t> {
     unescaped_ranges: Vec<(u32, u32)>,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Null,
@@ -64,7 +64,7 @@ pub struct Value<'d> {
     at: u32,
 }
 
-/// What a value is.
+/// The content of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'d> {
     /// `null`
@@ -135,7 +135,7 @@ impl<'t> Document<'t> {
         self.nodes[at as usize]
     }
 
-    /// The values from an index to before another, without what is in them.
+    /// The values from an index to before another, without nested ones.
     fn siblings(&self, start: u32, end: u32) -> impl Iterator<Item = Value<'_>> {
         let first = (start < end).then_some(start);
         let values = std::iter::successors(first, move |at| {
@@ -181,7 +181,7 @@ impl<'d> Value<'d> {
         Range::new(node.start as usize, node.end as usize)
     }
 
-    /// What it is.
+    /// The content.
     pub fn content(self) -> Content<'d> {
         let node = self.node();
         match node.kind {
@@ -294,14 +294,14 @@ pub(crate) struct Builder<'t> {
     open: Vec<u32>,
 }
 
-/// What a [`Builder`] opens.
+/// A collection that a [`Builder`] opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opened {
     Array,
     Object,
 }
 
-/// What a [`Builder`] adds.
+/// A scalar that a [`Builder`] adds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scalar<'s> {
     Null,

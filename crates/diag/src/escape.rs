@@ -1,12 +1,12 @@
-//! Texts of others on a terminal: names of files and words of policies, without characters that change what is seen.
+//! Untrusted texts on a terminal: names of files and words of policies, without characters that change the display.
 //!
-//! A terminal obeys control characters. Format characters of Unicode show nothing themselves and change the order or the
-//! look of others: after U+202E `nur.tamis` reads backwards, and U+200B makes two names that look the same. All of them are
-//! shown as `\u{…}`. Letters that look like others stay.
+//! A terminal obeys control characters. Format characters of Unicode are invisible and change the order or the shape of
+//! others: after U+202E `nur.tamis` reads backwards, and U+200B makes two names that look the same. All of them are
+//! shown as `\u{…}`. Letters that resemble others stay.
 
 use std::borrow::Cow;
 
-/// The text with its lines, and without what a terminal would obey or hide.
+/// The text with its lines, and with control and invisible characters escaped.
 ///
 /// ```
 /// use tamis_diag::escape::harmless;
@@ -62,7 +62,7 @@ mod tests {
         }
     }
 
-    /// The standard library escapes what isn't printable, and it knows the categories.
+    /// The standard library escapes unprintable characters; it has the table of categories.
     #[test]
     fn what_is_unseen_is_not_printable() {
         let unseen = ('\0'..=char::MAX).filter(|c| is_unseen(*c));

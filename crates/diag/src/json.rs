@@ -94,7 +94,7 @@ impl Reader {
         });
     }
 
-    /// Reports something, unless enough of its kind was: what somebody else wrote must not fill the memory.
+    /// Reports a diagnostic, unless the limit of its kind is reached: an untrusted text must not fill the memory.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if !self.has_enough(diagnostic.severity) {
             self.diagnostics.push(diagnostic);

@@ -11,12 +11,12 @@ pub const MAX_TOKENS: usize = 1 << 20;
 /// The most bytes of a message, label, note or help; longer ones are cut. They quote texts.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 2000;
 
-/// What is said of a text with more than [`MAX_TOKENS`].
+/// The message for a text with more than [`MAX_TOKENS`].
 pub fn too_many_tokens() -> String {
     format!("the text has more than {MAX_TOKENS} words and signs")
 }
 
-/// A text without what is beyond [`MAX_MESSAGE_BYTES`].
+/// A text cut at [`MAX_MESSAGE_BYTES`].
 pub(crate) fn cut(text: impl Into<String>) -> String {
     let mut text = text.into();
     if text.len() > MAX_MESSAGE_BYTES {

@@ -237,7 +237,7 @@ impl Events<'_, '_> {
     }
 }
 
-/// What a plain scalar is, which is written so.
+/// The scalar of a plain text; `written` is its form in the source, if it has no escapes.
 fn plain<'s>(text: &'s str, written: Option<&str>) -> Scalar<'s> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Scalar::Null,

@@ -1,7 +1,7 @@
 //! The system's libpcap: its compiler of expressions, and its interpreter as a peer of our evaluators.
 //!
-//! The library is loaded when it is asked for, so nothing needs it at build time, and a machine without it gives a reason.
-//! Captures are not read with it.
+//! The library is loaded on first use, so it isn't needed at build time; a machine without it gets an error. It isn't
+//! used to read captures.
 
 use std::error::Error;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
@@ -24,7 +24,7 @@ pub struct Libpcap {
 }
 
 /// `bpf_filter`: instructions, bytes, the length of the packet and how many bytes there are.
-// SAFETY: a type; whoever calls such a function says why it may.
+// SAFETY: a type; the caller of such a function justifies it.
 type Filter = unsafe extern "C" fn(*const Insn, *const u8, c_uint, c_uint) -> c_uint;
 
 /// `struct bpf_program`.
@@ -34,7 +34,7 @@ struct RawProgram {
     insns: *mut Insn,
 }
 
-/// What the loader says.
+/// The loader's error message.
 fn reason(error: &libloading::Error) -> String {
     match error.source() {
         Some(source) => source.to_string(),

@@ -46,7 +46,7 @@ pub struct ArchRules<T> {
     calls: BTreeMap<u32, Entry<T>>,
 }
 
-/// What is known of one call.
+/// The properties of one call.
 #[derive(Clone, Debug)]
 struct Entry<T> {
     /// The greatest priority that the caller gave.
@@ -81,7 +81,7 @@ struct AddedRule<T> {
 pub(crate) struct Listed<'a, T> {
     /// Its number on this architecture, or a pseudo number.
     pub(crate) number: u32,
-    /// What the caller gave, then calls with small trees first.
+    /// The order: the caller's priority, then calls with small trees first.
     pub(crate) priority: u32,
     pub(crate) tree: Option<&'a CallTree<T>>,
 }
@@ -191,8 +191,8 @@ impl<T: Copy + Ord> Db<T> {
         &self.filters
     }
 
-    /// The most rules, each with its conditions, that a call has had on an architecture: what adding a rule takes grows
-    /// with it.
+    /// The most rules, each with its conditions, that a call has had on an architecture: the memory for adding a rule
+    /// grows with it.
     pub const fn heaviest_call(&self) -> usize {
         self.heaviest
     }

@@ -189,7 +189,7 @@ impl List {
         }
     }
 
-    /// Tells x86-64 from x32 in a filter for one of them.
+    /// Distinguishes x86-64 from x32 in a filter for one of them.
     fn convention(&mut self, arch: Arch, first: Id, bad_arch: Id) -> Id {
         let is_x32 = |targets| Op::Test {
             test: WordTest::AtLeast,
@@ -244,7 +244,7 @@ impl List {
         calls
     }
 
-    /// The block at which a branch of a tree goes on: an action, the first test of a level, or what follows.
+    /// The block after a branch of a tree: an action, the first test of a level, or the next block.
     fn exit<T: Copy + Ord>(
         &mut self,
         tree: &CallTree<T>,
@@ -336,8 +336,8 @@ impl List {
         }
     }
 
-    /// Places the other blocks, each behind a block that jumps to it, the last jumps first. Where the accumulator
-    /// doesn't hold what a block needs, it is loaded again.
+    /// Places the other blocks, each after a block that jumps to it, the last jumps first. If the accumulator doesn't
+    /// hold the word that a block needs, it is loaded again.
     fn pull_in(&mut self) {
         let mut at = self.program.len();
         while let Some(last) = at.checked_sub(1) {

@@ -46,7 +46,7 @@ pub fn arch_of_token(value: u32) -> Option<Arch> {
     Arch::all().find(|arch| token(*arch) == Some(value))
 }
 
-/// The architecture of a name that `seccomp_arch_resolve_name` knows; it knows no aliases.
+/// The architecture of a name in `seccomp_arch_resolve_name`, which has no aliases.
 pub fn arch_of_name(name: &str) -> Option<Arch> {
     Arch::all().find(|arch| arch.name() == name && token(*arch).is_some())
 }
@@ -197,7 +197,7 @@ pub(crate) fn pseudo_number(name: &str) -> Option<i32> {
     Some(PSEUDO_NUMBERS[place.ok()?].1)
 }
 
-/// What the numbers of an architecture's convention have in common.
+/// The common base of the numbers of an architecture's convention.
 const fn base(arch: Arch) -> u32 {
     match arch {
         Arch::X32 => Arch::X32_BIT,

@@ -91,7 +91,7 @@ impl<T: Copy + Ord> PseudoCode<'_, T> {
     }
 }
 
-/// What decides how a tree is written: its architecture, and the release whose text it is.
+/// The determinants of a tree's text: its architecture and the release.
 type Target = (Arch, Release);
 
 /// Calls in descending order below comparisons. A comparison opens when the count of calls before it is a multiple of
@@ -155,7 +155,7 @@ fn call_rules<T: Copy + Ord>(
     exit(f, tree, tree.top, target, depth + 1)
 }
 
-/// What is done at the end of a branch; nothing if it falls through.
+/// Writes the end of a branch; nothing if it falls through.
 fn exit<T: Copy + Ord>(
     f: &mut Formatter<'_>,
     tree: &CallTree<T>,

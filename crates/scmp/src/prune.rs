@@ -5,8 +5,8 @@
 //! chain that contains all tests of one in the graph, after others, is not added. This doesn't change the actions
 //! of calls, but it does change the conflicts of later rules.
 //!
-//! Levels are shared: `a <= 5` reaches what follows it by two branches, and six such conditions by 64. libseccomp walks
-//! each way, in time exponential in the conditions. The result of a walk depends on the level, the node of the new
+//! Levels are shared: `a <= 5` reaches the next level by two branches, and six such conditions by 64. libseccomp walks
+//! each path, in time exponential in the conditions. The result of a walk depends on the level, the node of the new
 //! chain and the match so far, so here each is walked once until a removal changes the graph.
 
 use std::collections::{HashMap, HashSet};
@@ -83,11 +83,11 @@ impl<T: Copy + Ord> CallTree<T> {
         }
     }
 
-    /// Removes a node from its level, and then the nodes above that have no exits left; returns the resulting exit
-    /// and whether anything was removed.
+    /// Removes a node from its level, and then the nodes above that have no exits left; returns the resulting exit and
+    /// whether anything was removed.
     ///
-    /// Nothing is removed below the levels `without`, which were searched before: what is removed only has ways to
-    /// the target.
+    /// Nothing is removed below the levels `without`, which were searched before: removed nodes only have paths to the
+    /// target.
     fn remove(
         &mut self,
         from: Exit<T>,

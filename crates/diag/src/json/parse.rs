@@ -1,4 +1,4 @@
-//! From a text of JSON to a [`Document`], and what is wrong with one that isn't.
+//! From a text of JSON to a [`Document`], or the first error.
 //!
 //! The grammar is parsed without recursion, so that nesting has no limit but that of the reader.
 
@@ -6,7 +6,7 @@ use super::scan::{Misplaced, Mistake, Scanner, Token, in_text};
 use crate::document::{Builder, Document, Opened, Range, Scalar};
 use crate::limits::MAX_TOKENS;
 
-/// What a text has too many of, and where the first of them is.
+/// The exceeded limit, and the place of the first excess.
 pub(super) enum Excess {
     Depth(usize),
     Count(usize),
@@ -48,7 +48,7 @@ pub(super) fn count(text: &str, max_depth: usize) -> Result<usize, Excess> {
 pub struct SyntaxError {
     /// Where.
     pub range: Range,
-    /// What is wrong there.
+    /// The error at that place.
     pub label: String,
     /// Whether only the value is missing.
     pub(super) is_json: bool,
@@ -228,7 +228,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Whether an element of what ends with `closing` begins with this token, in an object also a name without quotes.
+/// Whether an element before `closing` may begin with this token, in an object also a name without quotes.
 fn may_follow_comma(token: &Token<'_>, closing: &Token<'_>) -> bool {
     match token {
         Token::Text(_) | Token::Number | Token::Boolean(_) | Token::Null => true,

@@ -1,7 +1,7 @@
-//! The files by which C programs use the library: `seccomp.h`, `seccomp-syscalls.h`, `libseccomp.pc`, and for what comes
-//! after 2.6.1 `seccomp-kvers.h`.
+//! The header files of the library for C programs: `seccomp.h`, `seccomp-syscalls.h`, `libseccomp.pc`, and for
+//! additions after 2.6.1 `seccomp-kvers.h`.
 //!
-//! The second is made of the tables: a macro for each call that any architecture has, which is the number in the
+//! The second is generated from the tables: a macro for each call that any architecture has, which is the number in the
 //! system's headers, or the pseudo number on architectures, or with headers, that lack the call.
 
 use std::borrow::Cow;
@@ -15,7 +15,7 @@ use crate::release::Release;
 
 /// The text for the reference.
 const SECCOMP_H: &str = include_str!("seccomp.h");
-/// What a later release has besides, at the end.
+/// The additions of a later release, at the end.
 const SECCOMP_NEXT_H: &str = include_str!("seccomp-next.h");
 
 /// The text of `seccomp.h`, which includes `seccomp-syscalls.h` and, of a later release, `seccomp-kvers.h`.
