@@ -1,7 +1,7 @@
-//! Instructions as they are stored.
+//! The encoding of instructions.
 //!
-//! One table for arithmetic and one for comparisons serve both directions. Decoding is strict: what the kernel's
-//! verifier calls reserved must be 0.
+//! One table for arithmetic and one for comparisons serve both directions. Decoding is strict: fields that the kernel's
+//! verifier reserves must be 0.
 
 use tamis_bpf::extended::{Insn, code};
 
@@ -181,7 +181,7 @@ fn size(insn: Insn) -> Option<Size> {
 fn load_without_base(insn: Insn, next: Option<Insn>) -> Option<Op> {
     let size = size(insn)?;
     match (insn.code & code::MODE, size) {
-        // A source field that isn't 0 asks for the address of a map.
+        // A source field that isn't 0 means the address of a map.
         (code::IMM, Size::D) => {
             let upper = u64::from(next?.imm as u32) << 32;
             let value = upper | u64::from(insn.imm as u32);

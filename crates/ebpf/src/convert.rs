@@ -1,7 +1,7 @@
 //! Classic programs as extended ones.
 //!
-//! The translation is the kernel's, [`tamis_bpf::convert`]; this module makes a [`Program`] of it and says which
-//! memory it runs on.
+//! The translation is the kernel's, [`tamis_bpf::convert`]; this module makes a [`Program`] of it and provides its
+//! memory.
 
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::convert::{self, JumpTooFar, context, helper};

@@ -1,9 +1,9 @@
-//! Classic filters as extended programs that somebody would write by hand.
+//! Classic filters as handwritten extended programs.
 //!
-//! What the kernel makes of a filter ([`mod@crate::convert`]) runs in its place only: the context is the kernel's own, and loads
-//! from packets call helpers that programs of users don't have. For a comparison with other tools, and with the kernel by
-//! `BPF_PROG_TEST_RUN`, this writes programs that are loaded like any other: a comparison with the end of the packet, a
-//! load, and a swap of bytes. They have no values beside the packet and no divisions by X.
+//! The kernel's translation of a filter ([`mod@crate::convert`]) can't be loaded as a program: the context is internal
+//! to the kernel, and loads from packets call helpers that user programs lack. For a comparison with other tools, and
+//! with the kernel by `BPF_PROG_TEST_RUN`, this module writes loadable programs: a comparison with the end of the
+//! packet, a load, and a swap of bytes. They have no values beside the packet and no divisions by X.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ use tamis_diag::Sources;
 use crate::convert::SECCOMP_CONTEXT_BYTES;
 use crate::text::{self, Assembly};
 
-/// What a program is given, and so how it reads the packet.
+/// The context of a program, which determines its access to the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
     /// `struct __sk_buff`, as the kernel's classifiers are: the ends of the packet stand in it.
@@ -58,7 +58,7 @@ pub fn packet(filter: &Program, given: Given) -> Option<crate::Program> {
         writeln!(out, "L{pc}:").expect("a string takes all");
         insn(&mut out, Pc(pc), op, given)?;
     }
-    // The verifier refuses what nothing leads to.
+    // The verifier rejects unreachable code.
     if out.contains("goto zero") {
         out.push_str("zero:\nw0 = 0\nexit\n");
     }
@@ -171,7 +171,7 @@ fn own_place(k: u32) -> Option<i32> {
     i32::try_from(k).ok()
 }
 
-/// A load of a value in network byte order; `None` outside of what displacements reach.
+/// A load of a value in network byte order; `None` beyond the range of displacements.
 fn load(to: &str, size: Size, base: &str, k: u32) -> Option<String> {
     let end = i16::try_from(k.checked_add(size.bytes())?).ok()?;
     let whole = to.replace('w', "r");

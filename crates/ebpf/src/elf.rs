@@ -1,8 +1,8 @@
 //! Programs in ELF objects, as clang builds them for BPF.
 //!
-//! A section with code is a program; functions that it calls in other sections are put behind it. What would need more
-//! than the instructions - maps, global data, functions of the kernel - is refused by its name. The structure of the
-//! file is read by the crate `object`, which checks every offset, so a truncated or hostile file is an error.
+//! A section with code is a program; functions that it calls in other sections are appended. Objects that need more
+//! than instructions (maps, global data, functions of the kernel) are rejected by name. The structure of the file is
+//! read by the crate `object`, which checks every offset, so a truncated or hostile file is an error.
 
 use std::collections::BTreeMap;
 use std::error;
@@ -60,7 +60,7 @@ pub enum ElfError {
         section: String,
         /// Its place there.
         pc: Pc,
-        /// What it refers to; empty if that has no name.
+        /// The referenced symbol; empty if it has no name.
         symbol: String,
     },
     /// The instructions are no program.

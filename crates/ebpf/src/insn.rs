@@ -1,7 +1,7 @@
-//! Instructions, decoded.
+//! Decoded instructions.
 //!
-//! An [`Op`] has what an instruction means and nothing that it ignores: the kernel's verifier refuses instructions
-//! whose unused fields aren't 0, and so does decoding. So an instruction that decodes is encoded to the same bytes.
+//! An [`Op`] has only the relevant fields of an instruction: the kernel's verifier rejects instructions with unused
+//! fields other than 0, and so does decoding. So a decoded instruction is encoded to the same bytes.
 
 use std::fmt;
 
@@ -125,7 +125,7 @@ pub enum Cond {
     Set,
 }
 
-/// What an atomic operation does to memory.
+/// The effect of an atomic operation on memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Atomic {
     /// Adds the register; the old value goes to the register if it is a fetch.

@@ -1,8 +1,8 @@
 //! The reference interpreter: the result of a program. It *defines* the meaning of a program.
 //!
-//! It trusts nothing: reading a register or a byte of the stack that was not written, leaving memory, calling a helper
-//! that nobody registered and running for ever are [`Fault`]s, which name the instruction. So it also judges the
-//! checker: a program that passes must run without a fault.
+//! It assumes nothing: reading a register or a byte of the stack that was not written, leaving memory, calling an
+//! unregistered helper and running forever are [`Fault`]s with the instruction. So it also tests the checker: an
+//! accepted program must run without a fault.
 
 use std::error;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::memory::{AccessError, CONTEXT, Helpers, Memory, registers};
 use crate::program::{Pc, Program, target};
 use crate::semantics::{arithmetic, holds, immediate, negate, sign_extended, swapped, truncated};
 
-/// What one evaluation gave.
+/// The result of one evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution {
     /// The value of r0 at the end.
@@ -26,11 +26,11 @@ pub struct Execution {
 pub struct Fault {
     /// The instruction.
     pub pc: Pc,
-    /// What it does wrong.
+    /// The error.
     pub reason: FaultReason,
 }
 
-/// What an instruction does wrong.
+/// The error of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultReason {
@@ -40,7 +40,7 @@ pub enum FaultReason {
     Access(AccessError),
     /// It reads the packet, but r6 isn't the context.
     NoContext,
-    /// It calls a helper that nobody registered.
+    /// It calls an unregistered helper.
     UnknownHelper(i32),
     /// It calls a function while seven calls are pending.
     TooManyFrames,
@@ -138,7 +138,7 @@ pub(crate) fn packet_value(packet: &[u8], size: Size, place: Place, index: u64) 
     }
 }
 
-/// What a call leaves behind: where to return, and r6 to r9.
+/// The saved state of a call: the return address, and r6 to r9.
 type Caller = (Pc, [Option<u64>; 4]);
 
 struct Machine<'r, 'm, 'h> {

@@ -5,12 +5,12 @@
 //! | module | function |
 //! |---|---|
 //! | [`text`], [`elf`] | programs from text and from objects of clang, and as text |
-//! | [`convert`] | what the kernel makes of classic programs |
-//! | [`direct`] | classic programs as somebody would write them |
-//! | [`semantics`], [`memory`] | what operations give, and the memory and helpers of an evaluation |
-//! | [`interp`] | the reference interpreter, which trusts nothing |
-//! | [`socket`] | what programs of sockets are given |
-//! | [`check`] | which programs are safe, and why others aren't |
+//! | [`convert`] | the kernel's translation of classic programs |
+//! | [`direct`] | classic programs as handwritten ones |
+//! | [`semantics`], [`memory`] | the results of operations, and the memory and helpers of an evaluation |
+//! | [`interp`] | the reference interpreter, which assumes nothing |
+//! | [`socket`] | the context and helpers of socket programs |
+//! | [`check`] | whether a program is safe, with the reason |
 //! | [`threaded`] | the fast interpreter of safe programs |
 #![forbid(unsafe_code)]
 

@@ -76,7 +76,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// The bytes of so many frames, 0 if there is no stack. What an earlier evaluation left is still there.
+    /// The bytes of the frames, 0 without a stack, with the content of an earlier evaluation.
     #[inline]
     pub fn bytes_of(&mut self, frames: usize) -> &mut [u8] {
         let len = frames * FRAME_BYTES + SLACK_BYTES;
@@ -142,7 +142,7 @@ impl fmt::Display for AccessError {
 
 impl error::Error for AccessError {}
 
-/// What an address belongs to.
+/// The region of an address.
 enum Place {
     Context(usize),
     Packet(usize),
@@ -197,15 +197,15 @@ impl<'m> Memory<'m> {
         matches!(self.context, Context::Writable(_))
     }
 
-    /// Begins an evaluation with one frame, of which no byte is written.
+    /// Begins an evaluation with one unwritten frame.
     pub(crate) fn begin(&mut self) {
         self.is_trusted = false;
         self.depth = 0;
         self.enter();
     }
 
-    /// Begins an evaluation of a checked program with room for `frames` frames, 0 if it uses no stack. What an earlier
-    /// evaluation left there is not read.
+    /// Begins an evaluation of a checked program with space for `frames` frames, 0 without a stack. Leftovers of an
+    /// earlier evaluation are never read.
     ///
     /// # Panics
     /// If there are more frames than [`MAX_FRAMES`].
@@ -238,10 +238,10 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// Tells the memory which frame is the newest, by the address of its end, before a helper uses it.
+    /// Sets the newest frame, by the address of its end, before a helper uses it.
     ///
     /// # Panics
-    /// If it is no end of a frame that the evaluation may have.
+    /// If it is not the end of a possible frame.
     pub fn set_newest_frame(&mut self, end: u64) {
         let frame = (end - FRAME_BYTES as u64 - STACK) / FRAME_DISTANCE;
         self.depth = frame as usize + 1;
@@ -401,7 +401,7 @@ pub(crate) fn number(bytes: &[u8], endian: Endian) -> u64 {
     }
 }
 
-/// What a helper expects as an argument.
+/// The type of a helper's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
     /// Any number.

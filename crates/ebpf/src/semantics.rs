@@ -1,4 +1,4 @@
-//! What arithmetic, comparisons and byte orders give, as functions of 64-bit values.
+//! The results of arithmetic, comparisons and byte orders, as functions of 64-bit values.
 //!
 //! They follow `___bpf_prog_run` in `kernel/bpf/core.c`: division by 0 gives 0, the remainder by 0 the dividend,
 //! distances of shifts are taken modulo the width, and 32-bit results are zero-extended.

@@ -1,7 +1,7 @@
-//! What the kernel gives to extended programs of sockets: `struct __sk_buff`, and a helper to load bytes of the packet.
+//! The kernel's context of extended socket programs, `struct __sk_buff`, and a helper to load bytes of the packet.
 //!
-//! Of the context what a [`Packet`] knows is filled in, as `sk_filter` in Linux 6.12 does; the rest is 0. Of the helpers there is
-//! the one that programs written in C can't do without; a program that calls others is refused by the checker.
+//! The fields of the context that a [`Packet`] has are set, like `sk_filter` in Linux 6.12 does; the rest is 0.
+//! Programs in C need one helper, which is provided; the checker rejects programs with others.
 
 use tamis_bpf::packet::{Ancillary, Packet};
 
@@ -50,11 +50,11 @@ pub fn context(packet: &Packet<'_>) -> [u8; CONTEXT_BYTES] {
     bytes
 }
 
-/// What [`LOAD_BYTES`] expects.
+/// The arguments of [`LOAD_BYTES`].
 const LOAD_BYTES_ARGUMENTS: [Argument; 3] =
     [Argument::Context, Argument::Scalar, Argument::Writable];
 
-/// What [`LOAD_BYTES`] expects.
+/// The signature of [`LOAD_BYTES`].
 pub fn load_bytes_signature() -> Vec<Argument> {
     LOAD_BYTES_ARGUMENTS.to_vec()
 }

@@ -1,13 +1,13 @@
 //! The threaded interpreter: a safe program as a list of functions, one for each instruction.
 //!
-//! Each function does its work and calls that of the next instruction, which an optimising compiler makes a jump, so the
-//! processor predicts the successor of each instruction by itself. Calls and returns go through a loop instead, and so
-//! does whatever leads backwards or out of a part of 1024 instructions: without optimisation, where calls nest, no more
-//! than 1024 are pending at any time.
+//! Each function does its work and calls that of the next instruction, which an optimising compiler turns into a jump,
+//! so the processor predicts the successor of each instruction by itself. Calls and returns go through a loop instead,
+//! and so do backward jumps and jumps out of a part of 1024 instructions: without optimisation, where calls nest, no
+//! more than 1024 are pending at any time.
 //!
-//! It asks nothing that the [checker](crate::check) has answered: registers have values, and the stack is written before
-//! it is read. Accesses to memory are still bounded, so a context that is shorter than its layout is a [`Fault`], the one
-//! that the [reference](crate::interp) gives.
+//! It doesn't repeat the tests of the [checker](crate::check): registers have values, and the stack is written before
+//! it is read. Accesses to memory are still bounded, so a context that is shorter than its layout is a [`Fault`], the
+//! same as that of the [reference](crate::interp).
 
 use tamis_abi::Endian;
 use tamis_bpf::convert::JumpTooFar;
@@ -33,14 +33,14 @@ pub struct Threaded {
     /// The decoded instruction of each and its place in the program, which only the rare ones need.
     ops: Vec<(Op, Pc)>,
     endian: Endian,
-    /// Whether the program knows where its stack is, or may let others use it.
+    /// Whether the program uses the address of its stack, or calls helpers that may.
     uses_stack: bool,
 }
 
 /// The function of an instruction.
 type Handler = for<'r, 'm, 'h> fn(&[Insn], &Insn, &mut Machine<'r, 'm, 'h>) -> Next;
 
-/// What the loop does next. It fits in registers: functions that return more can't be left by a jump.
+/// The next action of the loop. It fits in registers: functions that return more can't end with a jump.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     /// Goes on at this instruction.
@@ -53,7 +53,7 @@ enum Next {
     Fault,
 }
 
-/// An instruction with what its function needs, in 32 bytes. Places are indices in the list.
+/// An instruction with the data of its function, in 32 bytes. Places are indices in the list.
 #[derive(Clone, Copy)]
 struct Insn {
     handler: Handler,
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Insn {
     }
 }
 
-/// What a call leaves behind: where to return, and r6 to r9.
+/// The saved state of a call: the return address, and r6 to r9.
 type Caller = (u32, [u64; 4]);
 
 struct Machine<'r, 'm, 'h> {
@@ -92,7 +92,7 @@ struct Machine<'r, 'm, 'h> {
 impl Threaded {
     /// Prepares a program.
     pub fn new(checked: &Checked) -> Threaded {
-        Threaded::of(checked.program())
+        Threaded::from_program(checked.program())
     }
 
     /// Prepares a converted filter of seccomp. It needs no check: the kernel's checker of filters has been passed, and
@@ -101,7 +101,7 @@ impl Threaded {
     /// # Errors
     /// [`JumpTooFar`], only for programs that are not [installable](tamis_bpf::Program::is_installable).
     pub fn of_filter(filter: &tamis_bpf::Program) -> Result<Threaded, JumpTooFar> {
-        Ok(Threaded::of(&converted(filter)?))
+        Ok(Threaded::from_program(&converted(filter)?))
     }
 
     /// Prepares a converted filter of sockets, for machines of a byte order. It compares each place in the packet with
@@ -113,10 +113,10 @@ impl Threaded {
         filter: &packet::Program,
         endian: Endian,
     ) -> Result<Threaded, JumpTooFar> {
-        Ok(Threaded::of(&converted_packet(filter, endian)?))
+        Ok(Threaded::from_program(&converted_packet(filter, endian)?))
     }
 
-    fn of(program: &Program) -> Threaded {
+    fn from_program(program: &Program) -> Threaded {
         let places = places(program);
         let mut insns = Vec::with_capacity(program.len());
         let mut ops = Vec::with_capacity(program.len());
@@ -184,7 +184,7 @@ impl Threaded {
     }
 }
 
-/// Whether an instruction reads r10, or calls what may use the stack.
+/// Whether an instruction reads r10, or calls a function that may use the stack.
 fn uses_stack(op: Op) -> bool {
     let (reads, _) = accesses(op);
     reads & bit(Reg::FRAME) != 0 || matches!(op, Op::CallHelper(_) | Op::CallLocal(_))
@@ -195,7 +195,7 @@ const fn stays(here: u32, target: u32) -> bool {
     target > here && target as usize / MAX_CHAIN == here as usize / MAX_CHAIN
 }
 
-/// Leads to where a jump leads what leads to the jump, from the last instruction to the first. Jumps that go through the loop stay.
+/// Shortcuts jumps to jumps, from the last instruction to the first. Jumps that go through the loop stay.
 fn follow_jumps(insns: &mut [Insn], ops: &[(Op, Pc)]) {
     let is_followed = |insn: &Insn| {
         let (op, _) = ops[insn.here as usize];

@@ -5,7 +5,7 @@ use std::fmt;
 /// A way to run programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Engine {
-    /// The reference interpreter, which defines what programs mean.
+    /// The reference interpreter, which defines the meaning of programs.
     Reference,
     /// The threaded interpreter, on every machine.
     Threaded,
@@ -29,7 +29,7 @@ pub struct Choice {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It was asked for.
+    /// It was requested.
     Asked,
     /// Making machine code takes longer than so few evaluations.
     FewEvaluations {
@@ -67,14 +67,14 @@ impl Engine {
     }
 }
 
-/// The evaluations from which on machine code pays. It takes some 30 µs to make, of which most is asking the kernel for
+/// The number of evaluations from which on machine code pays. Its compilation takes some 30 µs, mostly for allocating
 /// memory, and saves about ten nanoseconds in each evaluation.
 pub(crate) const MANY_EVALUATIONS: u64 = 3000;
 
-/// What runs if machine code is asked for, or is worth its while, and `compile` makes it.
+/// The program to run, if machine code is requested or pays, and `compile` succeeds.
 ///
 /// # Errors
-/// If machine code was asked for and can't be made.
+/// If machine code was requested and can't be compiled.
 pub(crate) fn choose<T>(
     engine: Engine,
     evaluations: Option<u64>,

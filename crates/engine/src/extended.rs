@@ -49,7 +49,7 @@ impl ExtendedEvaluator {
     /// Prepares a program that was checked with [`socket_filter`](tamis_ebpf::check::Layout::socket_filter).
     ///
     /// # Errors
-    /// If the engine that was asked for isn't there.
+    /// If the requested engine isn't available.
     pub fn new(checked: Checked, options: &Options) -> Result<ExtendedEvaluator, Error> {
         let harden = options.harden;
         let compile = || Extended::compile(&checked, &tamis_jit::Options { harden });
@@ -66,21 +66,21 @@ impl ExtendedEvaluator {
         })
     }
 
-    /// What it runs on, and why.
+    /// The engine, and the reason for its choice.
     pub fn choice(&self) -> &Choice {
         &self.choice
     }
 
-    /// The value for a packet: how many of its bytes are kept, 0 for none. For many packets a [`Runner`] is faster if the
+    /// The value for a packet: the number of bytes to keep, 0 for none. For many packets a [`Runner`] is faster if the
     /// program has a stack.
     ///
     /// # Errors
-    /// If the helper fails, which it doesn't for what the checker has accepted.
+    /// If the helper fails, which is impossible for a checked program.
     pub fn run(&self, packet: &Packet<'_>) -> Result<u32, Fault> {
         self.runner().run(packet)
     }
 
-    /// What runs the program on one packet after the other.
+    /// A runner of the program on one packet after the other.
     pub fn runner(&self) -> Runner<'_> {
         Runner {
             evaluator: self,

@@ -1,9 +1,9 @@
 //! Evaluators of classic BPF: filters of seccomp and of sockets, run in user space.
 //!
-//! [`Evaluator`] answers calls as a task's stack of filters does, [`PacketEvaluator`] packets as a socket's filter does.
-//! [`ExtendedEvaluator`] runs extended programs on packets. All run on one of the [`Engine`]s, which differ in what preparing a program costs and what an evaluation does;
-//! [`Engine::Auto`] picks one by the number of evaluations and says what it picked and why ([`Choice`]). All give the
-//! same values: those of the reference interpreter.
+//! [`Evaluator`] evaluates calls like a task's stack of filters, [`PacketEvaluator`] packets like a socket's filter.
+//! [`ExtendedEvaluator`] runs extended programs on packets. All run on one of the [`Engine`]s, which differ in the
+//! costs of preparing a program and of an evaluation; [`Engine::Auto`] selects one by the number of evaluations and
+//! reports the reason ([`Choice`]). All return the same values: those of the reference interpreter.
 //!
 //! The engines themselves are in `tamis-bpf` (reference), `tamis-vm` (threaded) and `tamis-jit`; those for extended programs in `tamis-ebpf`.
 #![forbid(unsafe_code)]
@@ -29,7 +29,7 @@ pub use seccomp::Evaluator;
 pub struct Options {
     /// The engine.
     pub engine: Engine,
-    /// How many evaluations there will be, as far as it is known: what [`Engine::Auto`] picks by. `None` is many.
+    /// The expected number of evaluations, from which [`Engine::Auto`] selects; `None` means many.
     pub evaluations: Option<u64>,
     /// Whether answers that a call's architecture and number decide are kept in a table, which takes as long to make as
     /// some ten thousand evaluations. Packets have no such table, nor has [`Engine::Reference`].
@@ -50,14 +50,14 @@ pub enum Error {
         /// Its length.
         len_insns: usize,
     },
-    /// An instruction asks for something beside the packet that the packets don't come with.
+    /// An instruction loads an ancillary value that the packets lack.
     Unanswered {
         /// The instruction.
         pc: Pc,
-        /// What it asks for.
+        /// The value.
         ancillary: Ancillary,
     },
-    /// The engine that was asked for isn't available.
+    /// The requested engine isn't available.
     Jit(tamis_jit::Error),
 }
 

@@ -34,13 +34,13 @@ enum Filter {
 }
 
 impl PacketEvaluator {
-    /// Prepares a program for packets that come with these values beside their bytes.
+    /// Prepares a program for packets with these ancillary values.
     ///
-    /// A packet may come without a device: a load of `#ifidx` or `#hatype` then ends the program with the value of A, as in the
-    /// kernel. A packet that comes without another value ends the program with 0 where the program loads it.
+    /// A packet may lack a device: a load of `#ifidx` or `#hatype` then ends the program with the value of A, as in the
+    /// kernel. A load of another missing value ends the program with 0.
     ///
     /// # Errors
-    /// If it asks for others, or the engine that was asked for isn't there.
+    /// If the program loads others, or the requested engine isn't available.
     pub fn new(
         program: &Program,
         known: &[Ancillary],
@@ -62,7 +62,7 @@ impl PacketEvaluator {
         Ok(PacketEvaluator { filter, choice })
     }
 
-    /// What it runs on, and why.
+    /// The engine, and the reason for its choice.
     pub fn choice(&self) -> &Choice {
         &self.choice
     }

@@ -45,7 +45,7 @@ impl Evaluator {
     /// Prepares a stack.
     ///
     /// # Errors
-    /// If a program is too long, or the engine that was asked for isn't there.
+    /// If a program is too long, or the requested engine isn't available.
     pub fn new(stack: &Stack, options: &Options) -> Result<Evaluator, Error> {
         let programs = stack.programs();
         if let Some(filter) = programs.iter().position(|one| !one.is_installable()) {
@@ -71,7 +71,7 @@ impl Evaluator {
         })
     }
 
-    /// What it runs on, and why.
+    /// The engine, and the reason for its choice.
     pub fn choice(&self) -> &Choice {
         &self.choice
     }
@@ -103,7 +103,7 @@ impl Evaluator {
         }
     }
 
-    /// The answer of what a plan leaves to the filters. Apart, so that what callers inline is short.
+    /// The action for a call that a plan leaves to the filters. A separate function keeps the inlined part short.
     #[inline(never)]
     fn run_residuals(&self, table: &Table, plan: Plan, image: &[u32; 16]) -> u32 {
         match &self.filters {

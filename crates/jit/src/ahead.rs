@@ -1,11 +1,11 @@
-//! How many bytes a load asks for on behalf of the loads behind it.
+//! The number of bytes that a load tests on behalf of subsequent loads.
 //!
-//! A load outside of the packet ends the program with 0, and so do most ways through a filter that reject a packet. Where every way
-//! on either returns 0 or loads at least so many bytes of the packet, a packet that has fewer gets 0 whatever happens
-//! until then: programs have no other effect. So the first load can ask for all of these bytes, and the others need no
-//! comparison of their own. The same holds for bytes counted from X, as long as X stays.
+//! A load outside of the packet ends the program with 0, and so do most paths that reject a packet. If every path
+//! either returns 0 or loads at least some number of bytes of the packet, a shorter packet gets 0 in any case: programs
+//! have no other effect. So the first load can test for all of these bytes, and the others need no comparison. The same
+//! holds for bytes counted from X, as long as X is unchanged.
 //!
-//! Ways that may end with another value ask for nothing: there the exact comparisons stay.
+//! Paths that may end with another value require nothing: there the exact comparisons stay.
 
 use tamis_bpf::packet::{Extra, Load, Op};
 
@@ -34,7 +34,7 @@ impl Need {
         x_bytes: ANY,
     };
 
-    /// What both of two ways need.
+    /// The common requirement of two paths.
     fn or(self, other: Need) -> Need {
         Need {
             packet_bytes: self.packet_bytes.min(other.packet_bytes),
@@ -61,7 +61,7 @@ impl Need {
         match op {
             Op::RetImm(0) => Need::ZERO,
             Op::RetImm(_) | Op::RetA => Need::NOTHING,
-            Op::LoadData(Load::Absolute(size, k)) => match Area::of(k) {
+            Op::LoadData(Load::Absolute(size, k)) => match Area::from_offset(k) {
                 Area::Packet(start) => self.with_packet(start + size.bytes()),
                 Area::Network(_) => self,
                 Area::Nowhere => Need::ZERO,
@@ -70,7 +70,7 @@ impl Need {
                 x_bytes: self.x_bytes.max(k + size.bytes()),
                 ..self
             },
-            Op::Extra(Extra::LoadXHeaderLen(k)) => match Area::of(k) {
+            Op::Extra(Extra::LoadXHeaderLen(k)) => match Area::from_offset(k) {
                 Area::Packet(start) => self.with_other_x().with_packet(start + 1),
                 Area::Network(_) => self.with_other_x(),
                 Area::Nowhere => Need::ZERO,
@@ -78,7 +78,7 @@ impl Need {
             Op::LoadXImm(_) | Op::LoadXMem(_) | Op::LoadXLen | Op::Tax => self.with_other_x(),
             // It may end the program with A.
             Op::LoadData(Load::Ancillary(_, one)) if one.is_of_device() => Need::NOTHING,
-            // What else ends the program early does so with 0.
+            // Other early ends of the program return 0.
             Op::LoadData(Load::Indexed(..) | Load::Ancillary(..))
             | Op::Extra(Extra::Mod(_))
             | Op::LoadImm(_)
@@ -95,8 +95,8 @@ impl Need {
     }
 }
 
-/// For each instruction the bytes that its load asks for besides its own, counted as its own are; 0 where it is
-/// no load of A from the packet.
+/// For each instruction the bytes that its load tests in addition to its own, counted in the same way; 0 for other
+/// instructions than loads of A from the packet.
 pub(crate) fn asked_for(ops: &[Op]) -> Vec<u32> {
     let facts = known_from(Facts::START, ops, |op, facts| facts.after(op), Facts::or);
     let mut needs = vec![Need::NOTHING; ops.len() + 1];
@@ -109,7 +109,9 @@ pub(crate) fn asked_for(ops: &[Op]) -> Vec<u32> {
         let behind = ways.reduce(Need::or).unwrap_or(Need::NOTHING);
         needs[pc] = behind.before(*op, facts);
         asked[pc] = match op {
-            Op::LoadData(Load::Absolute(_, k)) if matches!(Area::of(*k), Area::Packet(_)) => {
+            Op::LoadData(Load::Absolute(_, k))
+                if matches!(Area::from_offset(*k), Area::Packet(_)) =>
+            {
                 behind.packet_bytes
             }
             Op::LoadData(Load::Indexed(_, k)) if facts.is_own_offset(*k) => behind.x_bytes,

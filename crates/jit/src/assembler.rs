@@ -1,9 +1,9 @@
 //! Machine code, written from its last instruction to its first.
 //!
 //! Filters jump only forward, so when a jump is written its target is already there and the distance is known: every
-//! jump has its shortest form, and nothing is corrected afterwards. A [`Label`] is therefore a distance from the end
-//! of the code, which does not change while code is added before it. Whoever writes loops gives jumps backward the label
-//! that the target had when the same code was written before.
+//! jump has its shortest form, and nothing is corrected afterwards. A [`Label`] is therefore a distance from the end of
+//! the code, which does not change while code is added before it. Backward jumps of loops use the label of their target
+//! from a previous round of writing the same code.
 //!
 //! Many processors of Intel decode anew, each time, a line of 32 bytes in which a jump crosses the end of the line or ends with it
 //! (erratum "jump conditional code"), and programs are mostly jumps. So code ends where a line ends in memory, and
@@ -14,7 +14,7 @@ use std::mem;
 
 use crate::x86::{Condition, Encoded, Inst, Reg};
 
-/// A place in code that is being written: before what had been written when it was made.
+/// A place in code that is being written: before the code that existed when it was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     /// Bytes to the end of the code, and [`FAR`] if jumps take their long form even where the short one would do.
@@ -73,7 +73,7 @@ pub(crate) struct Assembler {
     start: usize,
     /// Whether jumps don't cross or end with a line.
     is_spaced: bool,
-    /// All bits of the distances of jumps that took their long form since that was last asked. A jump backward has the highest.
+    /// All bits of the distances of jumps with the long form since the last query. A backward jump has the highest.
     far_distances: u32,
 }
 
@@ -112,7 +112,7 @@ impl Assembler {
         self.write(encoded);
     }
 
-    /// A place just before here, for which every jump takes its short form.
+    /// A place just before here; every jump to it has the short form.
     pub(crate) fn just_before(&self) -> Label {
         Label {
             to_end: self.here().to_end + 1,
@@ -140,7 +140,7 @@ impl Assembler {
         }
     }
 
-    /// Whether a jump backward took its long form since this was asked before.
+    /// Whether a backward jump has used the long form since the last query.
     pub(crate) fn take_far_jump_back(&mut self) -> bool {
         (mem::take(&mut self.far_distances) as i32) < 0
     }
@@ -266,8 +266,8 @@ impl Assembler {
         self.bytes(value as u64, first);
     }
 
-    /// Writes one to eight bytes, the first in the lowest bits of the value. What is before them in the same eight
-    /// bytes of the buffer is free and becomes 0.
+    /// Writes one to eight bytes, the first in the lowest bits of the value. The preceding bytes in the same eight
+    /// bytes of the buffer are free and become 0.
     #[inline(always)]
     fn bytes(&mut self, value: u64, len: usize) {
         let written = self.buffer.get_mut(..self.start);

@@ -1,9 +1,9 @@
 //! Blinding: constants of a program don't appear in the machine code.
 //!
-//! Whoever chooses the constants of a program chooses bytes of its code, and executed from the middle of an
-//! instruction these may be instructions of their choice. A blinded constant is stored as the exclusive or with a
-//! random number, and computed when it is needed. Offsets of words and slots and distances of shifts are below 64 and
-//! stay, and so do displacements of extended instructions, which have 16 bits.
+//! An attacker who chooses the constants of a program chooses bytes of its code, and executed from the middle of an
+//! instruction these may be other instructions. A blinded constant is stored as the exclusive or with a random number,
+//! and computed when it is needed. Offsets of words and slots and distances of shifts are below 64 and stay, and so do
+//! displacements of extended instructions, which have 16 bits.
 
 /// The constants of one program: as they are, or blinded.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
-//! The machine code of the classic instructions that seccomp and sockets have in common.
+//! The machine code of the classic instructions that seccomp and sockets share.
 //!
-//! A is in EAX, X in ECX, where the machine wants the distance of a shift, and the scratch memory in the red zone
-//! below the stack pointer, which a function that calls none may use. RDX, R10 and R11 are changed at will; RDI, RSI,
-//! R8 and R9 hold what the function was called with. No instruction relies on flags of the one before, so each stands
-//! for itself: [`Emitter::emit`] is the list of all templates, and a test proves each for all values of registers,
-//! memory and constants.
+//! A is in EAX, X in ECX, the machine's register for the distance of a shift, and the scratch memory in the red zone
+//! below the stack pointer, which leaf functions may use. RDX, R10 and R11 are temporaries; RDI, RSI, R8 and R9 hold
+//! the arguments of the function. No instruction relies on flags of the previous one, so each is independent:
+//! [`Emitter::emit`] is the list of all templates, and a test proves each for all values of registers, memory and
+//! constants.
 
 use tamis_bpf::insn::Operation;
 use tamis_bpf::live::Live;
@@ -24,17 +24,17 @@ pub(crate) const CONSTANT: Reg = Reg::R10;
 /// The upper half of a dividend, then the remainder.
 const REMAINDER: Reg = Reg::Rdx;
 
-/// What differs between seccomp and sockets.
+/// The differences between seccomp and sockets.
 pub(crate) trait Machine {
-    /// What a load has.
+    /// The source of a load.
     type Load: Copy;
     /// The instructions that only this machine has.
     type Extra: Copy;
-    /// What is known about registers and input where an instruction begins.
+    /// The facts about registers and input before an instruction.
     type Facts: Copy;
-    /// What is known at the beginning of a program.
+    /// The facts at the beginning of a program.
     const START: Self::Facts;
-    /// What is always known.
+    /// The facts that always hold.
     const NOTHING: Self::Facts;
 
     /// Writes the load of A, which comes before `next`.
@@ -46,16 +46,16 @@ pub(crate) trait Machine {
     /// Writes an instruction that only this machine has.
     fn extra(emitter: &mut Emitter, extra: Self::Extra, facts: Self::Facts);
 
-    /// What is used before a load of A where `live` is used after it; `None` if it has no effect.
+    /// The live state before a load of A if `live` is live after it; `None` if it has no effect.
     fn live_before_load(load: Self::Load, live: Live) -> Option<Live>;
 
     /// The same for an instruction that only this machine has.
     fn live_before_extra(extra: Self::Extra, live: Live) -> Option<Live>;
 
-    /// What is known after an instruction.
+    /// The facts after an instruction.
     fn facts_after(op: Operation<Self::Load, Self::Extra>, facts: Self::Facts) -> Self::Facts;
 
-    /// What is known where one of two facts holds.
+    /// The facts that hold if one of two does.
     fn join(one: Self::Facts, other: Self::Facts) -> Self::Facts;
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Emitter {
     /// Where it ends with A.
     end: Label,
     blinding: Blinding,
-    /// Whether the code reads what is known beside a packet.
+    /// Whether the code reads the ancillary values of a packet.
     pub(crate) uses_record: bool,
     /// Whether it reads a packet's length.
     pub(crate) uses_len: bool,
@@ -90,7 +90,7 @@ enum Source {
     Register(Reg),
 }
 
-/// A constant of which no instruction has more than its sum with a random number.
+/// A blinded constant: instructions contain only its combination with a random number.
 #[derive(Clone, Copy)]
 struct Blinded {
     value: u32,
@@ -190,7 +190,7 @@ impl Emitter {
         }
     }
 
-    /// Writes what `write` makes of the operand, and before it what that needs.
+    /// Writes the code of `write` for the operand, preceded by the code that loads the operand.
     fn with_operand(&mut self, operand: Operand, write: impl FnOnce(&mut Emitter, Source)) {
         let (source, blinded) = self.source(operand);
         write(self, source);
@@ -213,7 +213,7 @@ impl Emitter {
         }
     }
 
-    /// Writes what puts a blinded constant into its register.
+    /// Writes the code that loads a blinded constant into its register.
     #[inline]
     fn reveal(&mut self, blinded: Option<Blinded>) {
         if let Some(Blinded { value, random }) = blinded {
@@ -265,7 +265,7 @@ impl Emitter {
         });
     }
 
-    /// Division by what is not 0.
+    /// Division by a value that is not 0.
     fn divide(&mut self, source: Source) {
         let by = match source {
             Source::Constant(k) if k.is_power_of_two() => {
@@ -327,7 +327,7 @@ impl Emitter {
     }
 }
 
-/// What compares A. Each form is encoded where it is known which it is: most of a filter is comparisons.
+/// The comparison of A. Each form is encoded separately, because most of a filter is comparisons.
 #[inline(always)]
 fn comparison(test: Test, source: Source) -> Encoded {
     match (test, source) {

@@ -1,13 +1,13 @@
 //! Extended programs as machine code: a function of a [`Memory`] and the host's [`Helpers`].
 //!
-//! Only what the checker accepted is compiled, and its type is the only one that is taken. The checker tells where each access
-//! lies: one to the context at a known place needs no test, as a context that is shorter than the program's accesses, or
-//! can't be written where the program writes, is given to the [interpreter](tamis_ebpf::threaded), which says what is
-//! wrong with it. So is a packet of more than 2^31 bytes. An address in the stack that the program computed is masked, so it
-//! leads into the stack whatever the checker said of it.
+//! Only checked programs are compiled: their type is the only accepted one. The checker provides the place of each
+//! access. An access to the context at a constant offset needs no test, because a context that is shorter than the
+//! program's accesses, or read-only although the program writes, is passed to the [interpreter](tamis_ebpf::threaded),
+//! which reports the error. So is a packet of more than 2^31 bytes. A computed address in the stack is masked, so it is
+//! in the stack even if the checker was wrong.
 //!
-//! Registers hold the addresses that interpreters use ([`tamis_ebpf::memory`]). The lower half of one is the offset of
-//! the real byte, so a program computes with them as it likes and helpers get what they get from interpreters.
+//! Registers hold the addresses of interpreters ([`tamis_ebpf::memory`]). The lower half of one is the offset of the
+//! real byte, so a program computes with them freely and helpers get the same values as from interpreters.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ pub struct Extended {
     threaded: Threaded,
 }
 
-/// What the code needs of the memory that it runs on.
+/// The requirements of the code on its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
     /// The frames that the stack must have room for: a power of two, or 0.
@@ -78,7 +78,7 @@ impl Needs {
         }
     }
 
-    fn of(checked: &Checked) -> Needs {
+    fn from_checked(checked: &Checked) -> Needs {
         let accesses = checked.accesses();
         Needs {
             frames: match accesses.is_stack_used() {
@@ -97,7 +97,7 @@ impl Needs {
             && memory.packet().len() <= MAX_PACKET_BYTES
     }
 
-    /// The same for what a memory is made of, on a little-endian machine.
+    /// Whether the parts of a memory meet them, on a little-endian machine.
     #[inline]
     fn are_met(self, context: &Context<'_>, packet: &[u8]) -> bool {
         context.bytes().len() >= self.context_bytes
@@ -110,7 +110,7 @@ impl Needs {
         self.frames
     }
 
-    /// Whether the evaluation of a memory still has what the code needs: a helper may have put another one in its place.
+    /// Whether the memory still meets them during an evaluation: a helper may have replaced it.
     pub(crate) fn are_still_met_by(self, memory: &Memory<'_>) -> bool {
         self.are_met_by(memory) && memory.has_room(self.frames)
     }
@@ -129,7 +129,7 @@ impl Extended {
         let executable = Executable::new(&code).map_err(Error::Unavailable)?;
         Ok(Extended {
             start: Function::new(&Arc::new(executable), code.entry(start)),
-            needs: Needs::of(checked),
+            needs: Needs::from_checked(checked),
             calls_helpers: checked
                 .program()
                 .ops()
@@ -153,9 +153,9 @@ impl Extended {
         call_extended(&self.start, self.needs, memory, helpers)
     }
 
-    /// Runs a program that calls no helper, in a third of the time that [`run`](Self::run) takes for a short one: there
-    /// is no [`Memory`] to make. `None` if the program calls helpers, or the context or the packet isn't what the code
-    /// needs; `run` says what is wrong then.
+    /// Runs a program without helper calls, in a third of the time of [`run`](Self::run) for a short one: it creates no
+    /// [`Memory`]. `None` if the program calls helpers, or the context or the packet doesn't meet the requirements;
+    /// `run` then returns the error.
     #[inline]
     pub fn run_without_helpers(
         &self,
@@ -208,7 +208,7 @@ pub(crate) fn call_helper(
     }
 }
 
-/// The place to which a jump, branch or call leads.
+/// The target of a jump, branch or call.
 fn target(pc: Pc, op: Op) -> Option<Pc> {
     let skip = match op {
         Op::CallLocal(skip) => Some(skip),

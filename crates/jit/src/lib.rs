@@ -1,9 +1,9 @@
 //! BPF programs as x86-64 machine code.
 //!
-//! [`Seccomp`] is a compiled program of seccomp, [`Socket`] one of a socket, [`Extended`] an extended one that the checker
-//! accepted. The code is written backwards (`assembler`), from one template for each instruction (`classic`,
-//! `extended::emit`), and lies in memory that is executable and not writable ([`mod@memory`]), where all `unsafe` is. What
-//! every template does is proved by Z3 in a test, for all values.
+//! [`Seccomp`] is a compiled program of seccomp, [`Socket`] one of a socket, [`Extended`] a checked extended one. The
+//! code is written backwards (`assembler`), from one template for each instruction (`classic`, `extended::emit`), in
+//! memory that is executable and not writable ([`mod@memory`]); all `unsafe` is there. A test proves the effect of
+//! every template with Z3, for all values.
 //!
 //! On other machines than x86-64 with Linux the crate compiles, and every compilation is refused with
 //! [`Unavailable::Host`].
@@ -36,8 +36,8 @@ pub use socket::Socket;
 /// How programs are compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// With a seed, which should be random, no constant of the program appears in the code: an attacker who
-    /// chooses constants must not choose instructions. Costs time in every evaluation.
+    /// With a seed, which should be random, no constant of the program appears in the code: an attacker who chooses
+    /// constants must not choose instructions. Costs time in every evaluation.
     pub harden: Option<u64>,
 }
 

@@ -1,14 +1,14 @@
 //! Executable memory: machine code in pages of its own, which are never writable and executable at once.
 //!
-//! A mapping is inaccessible at first. The pages between its first and its last become writable, take the code,
-//! and become readable and executable; they never change again and are unmapped with the value that owns them. The
-//! first and the last page stay inaccessible: whoever runs past an end of the code, or reads or writes there, is
-//! stopped by the machine. The space around the code is filled with a trap instruction.
+//! A mapping is inaccessible at first. The pages between its first and its last become writable, get the code, and
+//! become readable and executable; they never change again and are unmapped with the value that owns them. The first
+//! and the last page stay inaccessible: execution or accesses beyond an end of the code fault. The space around the
+//! code is filled with a trap instruction.
 //!
-//! All `unsafe` of the crate is here, the call of the code included. What makes it sound is the type of its argument:
-//! only the emitter of this crate makes a `Code`. What is called is a [`Function`], an address that was computed once and that
-//! keeps its code. On other machines than x86-64 with
-//! Linux nothing can be made executable, and the error says so.
+//! All `unsafe` of the crate is here, including the call of the code. It is sound because of the type of its argument:
+//! only the emitter of this crate creates a `Code`. Calls use a [`Function`], an address that was computed once and
+//! keeps its code alive. On machines other than x86-64 with Linux nothing can be made executable, and the result is an
+//! error.
 
 use std::fmt;
 use std::io;
@@ -22,7 +22,7 @@ use crate::assembler::{Code, EntryPoint, LINE_BYTES};
 use crate::extended::Needs;
 use crate::socket::Record;
 
-/// What the code of an extended program and the host share during an evaluation.
+/// The state that the code of an extended program and the host share during an evaluation.
 #[repr(C)]
 pub(crate) struct RawState {
     /// The first byte of the context.
@@ -48,14 +48,14 @@ pub(crate) struct RawState {
 /// that the code uses.
 type HelperEntry = extern "C" fn(*mut RawState, u32, u32) -> Returned;
 
-/// What the code gets from the host: the result in RAX, and in RDX whether there is none.
+/// The host's return value for the code: the result in RAX, and in RDX whether there is none.
 #[repr(C)]
 pub(crate) struct Returned {
     value: u64,
     is_failed: u64,
 }
 
-/// What the host has during an evaluation.
+/// The host's state during an evaluation.
 struct Host<'e, 'm, 'h> {
     needs: Needs,
     memory: &'e mut Memory<'m>,
@@ -157,8 +157,8 @@ mod host {
             // The code ends with a line, as it was written to. As much as is missing to that is free: a page is whole lines.
             let before = bytes.len().next_multiple_of(LINE_BYTES) - bytes.len();
             let after = room - bytes.len() - before;
-            // SAFETY: `room` bytes from `first` on are mapped, writable, and nobody else knows of them; the source is
-            // another allocation, and it fits between what is before and after it.
+            // SAFETY: `room` bytes from `first` on are mapped, writable and not referenced; the source is another
+            // allocation, and it fits between the code before and after it.
             let code = unsafe {
                 let code = first.add(before);
                 ptr::write_bytes(first.as_ptr(), TRAP, before);
@@ -179,7 +179,7 @@ mod host {
         }
     }
 
-    /// A place in code at which it can be called.
+    /// A callable place in code.
     #[derive(Debug)]
     pub(crate) struct Function {
         /// In the code.
@@ -227,8 +227,7 @@ mod host {
         #[inline]
         pub(crate) fn call_with_bytes(&self, bytes: &[u8]) -> u32 {
             debug_assert!(bytes.len() <= i32::MAX as usize);
-            // SAFETY: as for words, but what the code reads are bytes that its first argument points to, fewer than its
-            // second one.
+            // SAFETY: as for words, but the code reads bytes behind its first argument, fewer than its second one.
             unsafe {
                 type Bytes = unsafe extern "sysv64" fn(*const u8, usize) -> u32;
                 let function: Bytes = std::mem::transmute(self.address);
@@ -245,8 +244,8 @@ mod host {
             record: &Record,
         ) -> u32 {
             debug_assert!(bytes.len() <= i32::MAX as usize);
-            // SAFETY: as for words, but what the code reads are bytes that its first argument points to, fewer than its
-            // second one, and the numbers of the record.
+            // SAFETY: as for words, but the code reads bytes behind its first argument, fewer than its second one, and
+            // the numbers of the record.
             unsafe {
                 type Packet =
                     unsafe extern "sysv64" fn(*const u8, usize, u32, u32, *const u32, u32) -> u32;
@@ -257,8 +256,8 @@ mod host {
         }
     }
 
-    /// Runs code that was emitted for a checked extended program, on a memory that meets its needs and with which an
-    /// evaluation was begun.
+    /// Runs the code of a checked extended program, on a memory that meets its requirements and has begun an
+    /// evaluation.
     pub(crate) fn call_extended(
         function: &Function,
         needs: Needs,
@@ -382,7 +381,7 @@ mod host {
         }
     }
 
-    /// Asks for the first bytes to be brought into the cache.
+    /// Prefetches the first bytes into the cache.
     #[inline]
     pub(crate) fn prefetch(bytes: &[u8]) {
         // SAFETY: a hint, which has no effect that a program could see, at any address.
@@ -391,7 +390,7 @@ mod host {
 
     impl Drop for Executable {
         fn drop(&mut self) {
-            // SAFETY: the mapping belongs to `self`, and what borrows from it or runs in it borrows `self`.
+            // SAFETY: the mapping belongs to `self`, and references to it and evaluations in it borrow `self`.
             unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
         }
     }
@@ -491,7 +490,7 @@ mod host {
         }
     }
 
-    /// A place in code at which it can be called.
+    /// A callable place in code.
     #[derive(Debug)]
     pub(crate) enum Function {}
 

@@ -1,7 +1,7 @@
 //! A whole program as machine code.
 //!
-//! One pass forward finds the instructions that are reached and what is known there, one pass backward writes those
-//! whose result is used. Jumps become nothing: what leads to one leads to its target.
+//! One pass forward finds the reachable instructions and the facts there, one pass backward writes those with a used
+//! result. Jumps become nothing: predecessors of a jump lead to its target.
 
 use tamis_bpf::insn::Operation;
 use tamis_bpf::live::Live;
@@ -13,7 +13,7 @@ use crate::blind::Blinding;
 use crate::classic::{A, Emitter, Exits, Machine, X};
 use crate::{Error, Options};
 
-/// A state in the middle of a program, from which it can be run.
+/// A state in the middle of a program, which can be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The instruction that comes next.
@@ -31,7 +31,7 @@ pub(crate) struct Written {
     pub(crate) code: Code,
     pub(crate) start: EntryPoint,
     pub(crate) entries: Vec<EntryPoint>,
-    /// Whether it reads what is known beside a packet.
+    /// Whether it reads the ancillary values of a packet.
     pub(crate) uses_record: bool,
     /// Whether it reads a packet's length.
     pub(crate) uses_len: bool,
@@ -48,11 +48,11 @@ const START: Entry = Entry {
     memory: [0; SLOTS as usize],
 };
 
-/// What is known of an instruction once it is written.
+/// The properties of a written instruction.
 #[derive(Clone, Copy)]
 struct Place {
     label: Label,
-    /// What is used from here on.
+    /// The live state from here on.
     live: Live,
 }
 
@@ -139,7 +139,7 @@ fn write_op<M: Machine>(
     }
 }
 
-/// Writes what brings about a state, as far as it is used, and leads to its instruction.
+/// Writes the code that establishes the live part of a state and continues at its instruction.
 fn write_entry(emitter: &mut Emitter, entry: &Entry, place: Place) -> Label {
     if place.live == Live::NONE {
         return place.label;
@@ -157,8 +157,8 @@ fn write_entry(emitter: &mut Emitter, entry: &Entry, place: Place) -> Label {
     emitter.out.here()
 }
 
-/// What is known where each instruction begins, on every way from the beginning or an entry; `None` if no way leads
-/// there. At entries nothing is known.
+/// The facts before each instruction, on every path from the beginning or an entry; `None` if it is unreachable. At
+/// entries there are no facts.
 fn facts<M: Machine>(
     ops: &[Operation<M::Load, M::Extra>],
     entries: &[Entry],
@@ -172,7 +172,7 @@ fn facts<M: Machine>(
     known
 }
 
-/// What is known where each instruction begins, on every way from the beginning; `None` if no way leads there.
+/// The facts before each instruction, on every path from the beginning; `None` if it is unreachable.
 pub(crate) fn known_from<L: Copy, E: Copy, F: Copy>(
     start: F,
     ops: &[Operation<L, E>],
@@ -185,7 +185,7 @@ pub(crate) fn known_from<L: Copy, E: Copy, F: Copy>(
     known
 }
 
-/// Carries what is known at some instructions to those that they lead to.
+/// Propagates the facts at some instructions to their successors.
 fn flow<L: Copy, E: Copy, F: Copy>(
     ops: &[Operation<L, E>],
     known: &mut [Option<F>],

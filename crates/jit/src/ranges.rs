@@ -1,8 +1,8 @@
-//! What is known about registers and packets where an instruction begins: bounds of A and X, and how many bytes were
-//! found readable on every way there.
+//! Facts about registers and packets before an instruction: bounds of A and X, and the number of bytes that are
+//! readable on every path to it.
 //!
-//! A load at X needs no test for the areas of high offsets if X is small, and a load below another one, or below what that one
-//! asked for, needs no test at all.
+//! A load at X needs no test for the areas of high offsets if X is small. A load below another one, or below the bytes
+//! that another one tested, needs no test at all.
 
 use tamis_bpf::packet::{Extra, LINK_OFFSET, Load, NETWORK_OFFSET, Op, Size};
 use tamis_bpf::{AluOp, Operand};
@@ -23,7 +23,7 @@ pub struct Facts {
     pub x_readable_bytes: u32,
 }
 
-/// What an offset in a load is.
+/// The area of an offset in a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Area {
     /// A place counted from the start of the packet.
@@ -35,7 +35,7 @@ pub(crate) enum Area {
 }
 
 impl Area {
-    pub(crate) const fn of(offset: u32) -> Area {
+    pub(crate) const fn from_offset(offset: u32) -> Area {
         match offset {
             NETWORK_OFFSET.. => Area::Network(offset - NETWORK_OFFSET),
             LINK_OFFSET.. => Area::Packet(offset - LINK_OFFSET),
@@ -46,7 +46,7 @@ impl Area {
 }
 
 impl Facts {
-    /// What is known where both registers are 0.
+    /// The facts if both registers are 0.
     pub const START: Facts = Facts {
         a_max: 0,
         x_max: 0,
@@ -54,7 +54,7 @@ impl Facts {
         x_readable_bytes: 0,
     };
 
-    /// What is known of any state.
+    /// The facts of any state.
     pub const NOTHING: Facts = Facts {
         a_max: u32::MAX,
         x_max: u32::MAX,
@@ -70,7 +70,7 @@ impl Facts {
         }
     }
 
-    /// What is known where one of two holds.
+    /// The facts that hold if one of two does.
     pub(crate) fn or(self, other: Facts) -> Facts {
         Facts {
             a_max: self.a_max.max(other.a_max),
@@ -80,7 +80,7 @@ impl Facts {
         }
     }
 
-    /// What is known after an instruction, unless it ended the program.
+    /// The facts after an instruction, unless it ended the program.
     pub(crate) fn after(mut self, op: Op) -> Facts {
         const ANY: u32 = u32::MAX;
         match op {
@@ -135,16 +135,16 @@ impl Facts {
         }
     }
 
-    /// What is known after a load that asked for so many bytes besides its own, counted as its own are.
+    /// The facts after a load that tested for this many bytes in addition to its own, counted in the same way.
     pub(crate) fn after_asking(mut self, load: Load, asked_bytes: u32) -> Facts {
         match load {
-            Load::Absolute(_, k) if matches!(Area::of(k), Area::Packet(_)) => {
+            Load::Absolute(_, k) if matches!(Area::from_offset(k), Area::Packet(_)) => {
                 self.readable_bytes = self.readable_bytes.max(asked_bytes);
             }
             Load::Indexed(_, k) if self.is_own_offset(k) => {
                 self.x_readable_bytes = self.x_readable_bytes.max(asked_bytes);
             }
-            // These ask for nothing else.
+            // These test for no other bytes.
             Load::Absolute(..) | Load::Indexed(..) | Load::Ancillary(..) => {}
         }
         self
@@ -165,7 +165,7 @@ impl Facts {
 
     /// Notes a load that didn't end the program.
     fn read(&mut self, size: Size, k: u32) {
-        if let Area::Packet(start) = Area::of(k) {
+        if let Area::Packet(start) = Area::from_offset(k) {
             self.readable_bytes = self.readable_bytes.max(start + size.bytes());
         }
     }

@@ -1,10 +1,11 @@
-//! What is done to a program of a socket before its code is written.
+//! Simplifications of a socket program before its code is written.
 //!
-//! `tcpdump`'s programs ask for the same things again and again. An instruction whose result is there already, or that
-//! nobody uses, is left out: a header's length that X has, a slot that A came from. And a number that is only compared with
-//! constants for equality, or for common bits, stays in the order of the packet's bytes; the constants are turned instead.
+//! `tcpdump`'s programs load the same values again and again. An instruction with an available or unused result is
+//! removed: a header's length that X has, a slot that A was loaded from. And a number that is only compared with
+//! constants for equality, or for common bits, stays in the order of the packet's bytes; the constants are swapped
+//! instead.
 //!
-//! A program keeps its length: what is left out becomes a jump to the next instruction, which has no code.
+//! A program keeps its length: a removed instruction becomes a jump to the next one, which has no code.
 
 use tamis_bpf::insn::Operation;
 use tamis_bpf::live::Live;
@@ -17,11 +18,11 @@ use crate::program::{known_from, successors};
 use crate::ranges::{Area, Facts};
 use crate::socket::Packets;
 
-/// A load, and the order of what it gives.
+/// A load, and the byte order of its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fetch {
     pub(crate) load: Load,
-    /// Whether the bytes are those of the packet in the machine's order: what is loaded isn't turned.
+    /// Whether the loaded bytes stay in the packet's order.
     pub(crate) is_unturned: bool,
     /// How many bytes must be there, for loads behind this one; no more than its own if it is 0. They are counted from the start of the
     /// packet, or from X if the load is.
@@ -68,11 +69,11 @@ pub(crate) fn map_load<L, M>(
     }
 }
 
-/// A copy that is left out may have been the only use of what came before, and without that a slot may still have what A has,
-/// which the next round finds.
+/// A removed copy may have been the only use of an earlier value, and without that a slot may still equal A; the next
+/// round finds it.
 const ROUNDS: usize = 2;
 
-/// What leaves out an instruction.
+/// The replacement of a removed instruction.
 const NOTHING: Op = Op::Jump(0);
 
 /// The program as it is written. In hardened code every load tests for its own bytes.
@@ -91,7 +92,7 @@ pub(crate) fn reduced(ops: &[Op], is_hardened: bool) -> Vec<Step> {
     ops.iter().enumerate().map(step).collect()
 }
 
-/// A number that comes from a packet: what lies at a place, masked, then shifted to higher bits.
+/// A number from a packet: loaded, masked, then shifted to higher bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Number {
     size: Size,
@@ -100,19 +101,19 @@ struct Number {
     left: u32,
 }
 
-/// What is known where an instruction begins, on every way there.
+/// The facts before an instruction, on every path to it.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     facts: Facts,
     a: Option<Number>,
     x: Option<Number>,
-    /// A slot that has what A has.
+    /// A slot that equals A.
     copy: Option<u32>,
 }
 
 impl Number {
     fn loaded(size: Size, offset: u32) -> Option<Number> {
-        let Area::Packet(start) = Area::of(offset) else {
+        let Area::Packet(start) = Area::from_offset(offset) else {
             return None;
         };
         let mask = u32::MAX >> (32 - 8 * size.bytes());
@@ -124,7 +125,7 @@ impl Number {
         })
     }
 
-    /// What `ldx 4*([offset]&0xf)` gives.
+    /// The value of `ldx 4*([offset]&0xf)`.
     fn header_len(offset: u32) -> Option<Number> {
         let loaded = Number::loaded(Size::Byte, offset)?;
         Some(Number {
@@ -157,7 +158,7 @@ impl Known {
         copy: None,
     };
 
-    /// What is known after an instruction, unless it ended the program.
+    /// The facts after an instruction, unless it ended the program.
     fn after(self, op: Op) -> Known {
         let mut known = Known {
             facts: self.facts.after(op),
@@ -188,7 +189,7 @@ impl Known {
         self.copy = None;
     }
 
-    /// What is known where one of two holds.
+    /// The facts that hold if one of two does.
     fn or(self, other: Known) -> Known {
         fn same<T: Copy + PartialEq>(one: Option<T>, other: Option<T>) -> Option<T> {
             one.filter(|one| other == Some(*one))
@@ -201,7 +202,7 @@ impl Known {
         }
     }
 
-    /// Whether an instruction gives what is there already. What was loaded before is inside of the packet.
+    /// Whether the result of an instruction is available. A place that was loaded before is inside of the packet.
     fn has_result(&self, op: Op) -> bool {
         match op {
             Op::Tax | Op::Txa => self.a.is_some() && self.a == self.x,
@@ -218,13 +219,13 @@ impl Known {
 
     /// Whether a load can't end the program.
     fn is_inside(&self, size: Size, k: u32) -> bool {
-        match Area::of(k) {
+        match Area::from_offset(k) {
             Area::Packet(start) => start + size.bytes() <= self.facts.readable_bytes,
             _ => false,
         }
     }
 
-    /// What is used before an instruction where `live` is used after it; `None` if it has no effect.
+    /// The live state before an instruction if `live` is live after it; `None` if it has no effect.
     fn live_before(&self, op: Op, live: Live) -> Option<Live> {
         match op {
             Op::LoadData(Load::Absolute(size, k))
@@ -253,7 +254,8 @@ fn live_before_load(load: Load, live: Live) -> Option<Live> {
     Packets::live_before_load(fetch, live)
 }
 
-/// Leaves out instructions without effect; what each instruction that is reached may use, with what follows it.
+/// Removes instructions without effect; returns the live state of each reachable instruction, including its
+/// successors'.
 fn leave_out(ops: &mut [Op]) -> Vec<Live> {
     let known = known_from(Known::START, ops, |op, known| known.after(op), Known::or);
     let mut live = vec![Live::NONE; ops.len() + 1];
@@ -278,7 +280,7 @@ fn leave_out(ops: &mut [Op]) -> Vec<Live> {
 struct Webs {
     /// For each place A's web there, as a place of the same web, itself or one with a lower index.
     parents: Vec<usize>,
-    /// For each web what comes into it.
+    /// The byte order of the input of each web.
     orders: Vec<Order>,
 }
 
@@ -373,7 +375,7 @@ impl Webs {
     }
 }
 
-/// A constant with which an unturned number is compared instead.
+/// The constant that an unswapped number is compared with instead.
 fn turned(test: Test, size: Size, k: u32) -> u32 {
     match size {
         Size::Word => k.swap_bytes(),
@@ -384,7 +386,7 @@ fn turned(test: Test, size: Size, k: u32) -> u32 {
     }
 }
 
-/// What an instruction does with A.
+/// The use of A by an instruction.
 fn used_as(op: Op) -> Order {
     match op {
         Op::Branch {
@@ -392,7 +394,7 @@ fn used_as(op: Op) -> Order {
             operand: Operand::K(_),
             ..
         } => Order::Free,
-        // What it may return.
+        // The value that it may return.
         Op::LoadData(Load::Ancillary(_, one)) if one.is_of_device() => Order::Host,
         Op::Branch { .. }
         | Op::LoadData(Load::Ancillary(_, Ancillary::XorX))
@@ -417,7 +419,7 @@ fn used_as(op: Op) -> Order {
     }
 }
 
-/// What an instruction leaves in A, if it changes A.
+/// The value of A after an instruction that changes it.
 fn defined_as(op: Op) -> Option<Order> {
     match op {
         Op::LoadData(Load::Absolute(size, _) | Load::Indexed(size, _)) => Some(Order::Loaded(size)),

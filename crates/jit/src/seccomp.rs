@@ -36,7 +36,7 @@ pub struct Seccomp {
     entries: Vec<Function>,
 }
 
-/// The filters of a stack as machine code, and states in their middles from which they can be run, in one list.
+/// The filters of a stack as machine code, and resumable states in their middle, in one list.
 #[derive(Debug)]
 pub struct Filters {
     /// The oldest first.
@@ -91,8 +91,8 @@ impl Seccomp {
         Seccomp::compile_with_entries(program, &[], options)
     }
 
-    /// Compiles a program that can be run from states in its middle, too. What a state says about registers that
-    /// are not used from there on costs nothing.
+    /// Compiles a program that can also be resumed from states in its middle. The parts of a state for dead registers
+    /// cost nothing.
     ///
     /// # Errors
     /// As [`compile`](Self::compile), or if an entry is outside the program.
@@ -171,7 +171,8 @@ impl Filters {
         })
     }
 
-    /// The return values of the filters, each from its first instruction, the oldest first. They run as the values are asked for.
+    /// The return values of the filters, each from its first instruction, the oldest first. They run as the iterator
+    /// advances.
     #[inline]
     pub fn run_each(&self, image: &[u32; 16]) -> impl DoubleEndedIterator<Item = u32> {
         let starts = self.starts.iter();

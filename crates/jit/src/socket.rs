@@ -1,9 +1,8 @@
-//! Programs of sockets as machine code: a function of the bytes of a packet, of its length, and of what is known
-//! beside them.
+//! Socket programs as machine code: a function of the bytes of a packet, its length and its ancillary values.
 //!
-//! A load is preceded by one comparison with the number of bytes, unless a load before it has made that (`ahead`);
-//! outside of the packet it ends the program with 0. A load of what the packet's device has ends it with A if there is none. Values in
-//! network byte order are turned.
+//! A load is preceded by one comparison with the number of bytes, unless an earlier load includes it (`ahead`); outside
+//! of the packet it ends the program with 0. A load of device data ends it with A if there is no device. Values in
+//! network byte order are swapped.
 
 use std::sync::Arc;
 
@@ -32,8 +31,8 @@ const LEN: Reg = Reg::R9;
 /// An offset that is computed.
 const OFFSET: Reg = Reg::R11;
 
-/// What is known beside a packet's bytes, as the code reads it: the values by their numbers, a bit for each that is
-/// known, and where the network layer begins.
+/// The ancillary values of a packet in the form that the code reads: the values by their numbers, a bit for each known
+/// one, and the offset of the network layer.
 pub(crate) type Record = [u32; Ancillary::ALL.len() + 2];
 
 const KNOWN: usize = Ancillary::ALL.len();
@@ -69,7 +68,7 @@ pub struct Socket {
     start: Function,
     /// The code is given the bytes of a packet and nothing else if they are fewer: 0 if it reads more.
     plain_limit_bytes: usize,
-    /// Whether the code reads what is known beside a packet.
+    /// Whether the code reads the ancillary values.
     uses_record: bool,
     /// For packets that the code can't be given.
     program: Program,
@@ -117,8 +116,8 @@ impl Socket {
         self.start.call_with_packet(bytes, len_bytes, &record)
     }
 
-    /// The return values for packets, in order. Faster than one by one if the packets are not in the cache: it is
-    /// asked for the next ones while one is evaluated.
+    /// The return values for packets, in order. Faster than one by one if the packets are not in the cache: the next
+    /// ones are prefetched during an evaluation.
     ///
     /// # Panics
     /// If there are fewer places for return values than packets.
@@ -236,7 +235,7 @@ impl Machine for Packets {
             Load::Ancillary(_, one) if one.is_of_device() => Live::A,
             Load::Ancillary(..) => Live::NONE,
         };
-        // It may end the program even if nobody uses A.
+        // It may end the program even if A is dead.
         Some(live.without(Live::A).or(uses))
     }
 
@@ -265,10 +264,10 @@ impl Emitter {
     /// Writes a load from a fixed place.
     fn load_at(&mut self, to: Target, k: u32, facts: Facts) {
         let size = to.size;
-        // What a load asks for counts as tested from here on, and hardened code tests for its own bytes alone.
+        // The bytes that a load tests count as tested from here on, and hardened code tests only for its own bytes.
         assert!(to.asked_bytes == 0 || !self.is_hardened());
         let zero = self.zero();
-        match Area::of(k) {
+        match Area::from_offset(k) {
             Area::Nowhere => self.out.jump(zero),
             Area::Packet(start) if self.is_hardened() => {
                 let end = start + size.bytes();
@@ -282,7 +281,7 @@ impl Emitter {
                 let end = to.asked_bytes.max(start + size.bytes());
                 self.load_from(to, Mem::at(INPUT, start as i32));
                 if end > facts.readable_bytes {
-                    // As many bytes are readable as the place says, not more.
+                    // Exactly as many bytes are readable as the place requires.
                     let compare = Binary::Cmp;
                     let compare = Inst::BinaryImm(compare, Width::Half, CAPTURED, end as i32);
                     self.out.jump_if(compare, Condition::Below, zero);
@@ -308,7 +307,7 @@ impl Emitter {
     /// Writes a load from X + k.
     fn load_indexed(&mut self, to: Target, k: u32, facts: Facts) {
         let size = to.size;
-        // What a load asks for counts as tested from here on, and hardened code tests for its own bytes alone.
+        // The bytes that a load tests count as tested from here on, and hardened code tests only for its own bytes.
         assert!(to.asked_bytes == 0 || !self.is_hardened());
         let is_own = facts.is_own_offset(k);
         if is_own && !self.is_hardened() {
@@ -339,7 +338,7 @@ impl Emitter {
         }
     }
 
-    /// Writes what turns an offset in any area into one from the start of the packet, or ends the program.
+    /// Writes the conversion of an offset in any area into one from the start of the packet, or the end of the program.
     fn start_of_area(&mut self, plain: Label) {
         let half = Width::Half;
         let zero = self.zero();
@@ -357,7 +356,7 @@ impl Emitter {
         self.out.jump_if(sign, Condition::NotSign, plain);
     }
 
-    /// Writes a load of what lies before a place that a register holds.
+    /// Writes a load of the value before a place in a register.
     fn load_before(&mut self, to: Target, end: Reg) {
         let start = Mem::sum(INPUT, end, -(to.size.bytes() as i32));
         self.load_from(to, start);

@@ -1,7 +1,7 @@
 //! The code of single instructions, for proofs and disassemblers.
 //!
-//! What is here comes from the same functions as the code of whole programs, which has space between its jumps besides.
-//! Nothing here can be executed.
+//! The code comes from the same functions as that of whole programs, which also has space between its jumps. Nothing
+//! here can be executed.
 
 use tamis_bpf::Op;
 use tamis_bpf::insn::Operation;
@@ -61,7 +61,7 @@ impl Template {
         Template::new::<Words>(op, (), options, layout)
     }
 
-    /// The code of an instruction of sockets where something is known; `loading` says how what is loaded is.
+    /// The code of a socket instruction with known facts; `loading` is the form of the loaded value.
     pub fn socket(
         op: packet::Op,
         loading: Loading,

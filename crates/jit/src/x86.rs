@@ -1,8 +1,8 @@
 //! The x86-64 instructions that are emitted, and their bytes.
 //!
-//! [`Inst`] has exactly the forms that some template uses, so what a model of the machine must know is what is listed
-//! here. Each form takes its shortest encoding. Jumps have none: their length depends on distances, which
-//! the [`Assembler`](crate::assembler::Assembler) knows. See volume 2 of Intel's manual for the encodings.
+//! [`Inst`] has exactly the forms that some template uses, so a model of the machine needs only those. Each form has
+//! its shortest encoding. Jumps have none: their length depends on distances, which are in the
+//! [`Assembler`](crate::assembler::Assembler). See volume 2 of Intel's manual for the encodings.
 
 use tamis_ebpf::Size;
 
@@ -69,7 +69,7 @@ pub(crate) enum Shift {
     RightSigned,
 }
 
-/// The condition of a jump; comparisons are unsigned unless they say otherwise.
+/// The condition of a jump; comparisons are unsigned unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Condition {
@@ -137,7 +137,7 @@ pub(crate) enum Inst {
     SignExtend(Size, Width, Reg, Reg),
     /// `mov` of a constant of 64 bits.
     SetFull(Reg, u64),
-    /// Both registers get what the other one had.
+    /// Exchanges both registers.
     Exchange(Width, Reg, Reg),
     /// The sum of a register and 64 bits in memory.
     AddFrom(Reg, Mem),
@@ -310,7 +310,7 @@ impl Bytes {
         }
     }
 
-    /// REX, if it says anything; `reg` are its bits for the register and the index.
+    /// REX, if needed; `reg` are its bits for the register and the index.
     #[inline(always)]
     const fn rex(self, width: Width, reg: u8, base: u8) -> Bytes {
         let wide = matches!(width, Width::Full) as u8;
@@ -328,7 +328,7 @@ impl Bytes {
         self.byte(0xc0 | reg << 3 | base.low())
     }
 
-    /// REX for a register and an address, if it says anything.
+    /// REX for a register and an address, if needed.
     #[inline(always)]
     const fn rex_mem(self, width: Width, reg: u8, mem: Mem) -> Bytes {
         self.rex(width, reg << 2 | mem.index_high() << 1, mem.base.high())
@@ -453,7 +453,7 @@ const fn unary(opcode: u8, width: Width, extension: u8, reg: Reg) -> Bytes {
     head.byte(opcode).registers(extension, reg)
 }
 
-/// An instruction of two registers, the second of which ModRM can also make memory.
+/// An instruction of two registers; ModRM can also encode the second as memory.
 #[inline(always)]
 const fn two(opcode: u8, width: Width, reg: Reg, base: Reg) -> Bytes {
     let head = Bytes::new().rex(width, reg.high() << 2, base.high());

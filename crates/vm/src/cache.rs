@@ -1,12 +1,12 @@
-//! The result cache: what is known of a stack's answer before a call's arguments are.
+//! The result cache: the action of a stack as far as it is determined before a call's arguments are known.
 //!
-//! Most filters decide most calls by the architecture and the number alone. A [`Table`] has, for each architecture that
-//! the filters test and for every number, the [`Plan`] of the *whole stack*: its answer, whatever the action, or the
-//! instructions of its filters at which evaluation must go on, with all that matters in the registers and the scratch
-//! memory there. What matters is computed, not assumed, so any mix of instructions is possible.
+//! Most filters decide most calls by the architecture and the number alone. For each architecture that the filters test
+//! and for every number, a [`Table`] has the [`Plan`] of the *whole stack*: its action of any kind, or the instructions
+//! of its filters at which evaluation must continue, with all live values in the registers and the scratch memory
+//! there. Liveness is computed, not assumed, so any mix of instructions is possible.
 //!
-//! Numbers below [`Table::DENSE`], also those of x32, are looked up in an array; the others by the interval that they
-//! lie in. For an architecture that no filter tests the whole stack runs.
+//! Numbers below [`Table::DENSE`], also those of x32, are looked up in an array; the others by their interval. For an
+//! architecture that no filter tests the whole stack runs.
 //!
 //! This is the idea of gVisor's cache of results and of the kernel's bitmap, for every action, number and instruction.
 
@@ -78,7 +78,7 @@ struct ArchTable {
     intervals: Vec<(u32, Plan)>,
 }
 
-/// What is left to do for a call.
+/// The remaining evaluation of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Plan {
     /// Nothing: this is the stack's answer.
@@ -94,7 +94,7 @@ pub enum Plan {
 pub enum Part {
     /// They give this.
     Answer(u32),
-    /// One of them goes on as said in the residual with this index in [`Table::residuals`].
+    /// One of them continues at the residual with this index in [`Table::residuals`].
     Residual(u32),
 }
 
@@ -109,7 +109,7 @@ pub struct Residual {
     pub state: State,
 }
 
-/// What a filter does with a number.
+/// The effect of a filter on a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Answer(u32),
@@ -126,7 +126,7 @@ impl Table {
     /// The plans of a stack.
     ///
     /// A list of comparisons is walked once for all numbers. For a filter and an architecture at most 4096 intervals of
-    /// numbers are told apart, in at most 2^20 steps; numbers that are left have the whole filter as their plan.
+    /// numbers are distinguished, in at most 2^20 steps; the plan of the remaining numbers is the whole filter.
     pub fn new(stack: &Stack) -> Table {
         let programs = stack.programs();
         let ops = |program: &Program| program.ops().collect();
@@ -157,8 +157,8 @@ impl Table {
     /// The plan for calls of this architecture with this number.
     #[inline]
     pub fn plan(&self, audit: u32, nr: u32) -> Plan {
-        // Most calls are of the first architecture, with a number that is in its array. One comparison tells both: then this
-        // is the number, and otherwise it is larger than any in the array.
+        // Most calls are of the first architecture, with a number in its array. One comparison tests both: then this is
+        // the number, and otherwise it is larger than any in the array.
         let index = key(audit, nr) ^ self.first_key;
         match usize::try_from(index) {
             Ok(index) if index < self.first.dense.len() => self.first.dense[index],
@@ -287,8 +287,8 @@ impl Residual {
     }
 }
 
-/// The architectures with whose numbers some program compares a constant, in the order of these comparisons: filters ask
-/// first for the one whose calls they get.
+/// The architectures with numbers that some program compares with a constant, in the order of these comparisons:
+/// filters test the most frequent one first.
 fn tested_arches(programs: &[Program]) -> Vec<u32> {
     let mut audits: Vec<u32> = Vec::new();
     for op in programs.iter().flat_map(Program::ops) {

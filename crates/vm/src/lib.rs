@@ -1,9 +1,9 @@
 //! Fast evaluation of classic BPF in user space.
 //!
-//! [`Code`] is a seccomp program decoded once, to be run millions of times with a record of what it covers: the code
-//! between two branches is one node, and long lists of comparisons are table lookups. [`threaded`] is faster where
-//! nobody asks what was covered, and runs the filters of sockets too. Neither is trusted: results are confirmed by the
-//! reference interpreter ([`tamis_bpf::interp`]), against which both are tested.
+//! [`Code`] is a seccomp program decoded once, to be run millions of times with a record of its coverage: the code
+//! between two branches is one node, and long lists of comparisons are table lookups. [`threaded`] is faster without a
+//! record of the coverage, and runs socket filters too. Neither is trusted: results are confirmed by the reference
+//! interpreter ([`tamis_bpf::interp`]), and both are tested against it.
 #![forbid(unsafe_code)]
 
 pub mod cache;

@@ -1,13 +1,13 @@
 //! The threaded interpreter: a program whose instructions are functions that call each other.
 //!
-//! Each instruction is a `Step`: the address of the function that runs it, and its constants. A function does its
-//! work and ends by calling that of the next step, which an optimising compiler makes a jump, so the processor predicts
-//! each instruction's successor by itself, and a branch of the program is a branch of the machine. What follows stands
-//! behind its step, so that the processor needn't wait for a link.
+//! Each instruction is a `Step`: the address of the function that runs it, and its constants. A function does its work
+//! and ends by calling that of the next step, which an optimising compiler turns into a jump, so the processor predicts
+//! each instruction's successor by itself, and a branch of the program is a branch of the machine. The next step
+//! follows its predecessor in memory, so that the processor needn't wait for a link.
 //!
-//! What often comes together is one step: a load, the length of a header before it, a mask and a shift behind it, and
-//! the tests, store or copy of the value, or the end of the program that a test leads to. Jumps cost nothing. What is rare - values beside a packet, divisions - is left
-//! to one function for all instructions, which does what the reference interpreter does.
+//! Frequent sequences are one step: a load, the length of a header before it, a mask and a shift after it, and the
+//! tests, store or copy of the value, or the end of the program after a test. Jumps cost nothing. One function for all
+//! rare instructions (values beside a packet, divisions) does the same as the reference interpreter.
 //!
 //! Without optimisation the calls nest, as deep as a path is long, so programs are limited to the 4096 instructions of
 //! the kernel's limit.
@@ -25,13 +25,13 @@ use tamis_bpf::{Op, Operation, Pc, Program};
 /// The scratch memory.
 pub type Memory = [u32; 16];
 
-/// Which programs are run, on what.
+/// The type of programs and their input.
 pub trait Machine: Sized + 'static {
-    /// What loads have.
+    /// The source of a load.
     type Load: Copy;
     /// The instructions that only it has.
     type Extra: Copy;
-    /// What programs are run on.
+    /// The input of a program.
     type Input<'a>: Input<Load = Self::Load, Extra = Self::Extra>;
 
     /// The bytes of the input, if it has bytes.
@@ -73,7 +73,7 @@ pub struct State {
     pub a: u32,
     /// The index register.
     pub x: u32,
-    /// The scratch memory; what was never written doesn't matter.
+    /// The scratch memory; slots that were never written are dead.
     pub memory: Memory,
 }
 
@@ -83,7 +83,7 @@ pub struct Threaded<M: Machine> {
     tables: Tables<M>,
 }
 
-/// What few steps need.
+/// The data of rare steps.
 struct Tables<M: Machine> {
     /// The instructions.
     ops: Vec<Operation<M::Load, M::Extra>>,
@@ -103,7 +103,7 @@ pub struct TooLong {
 /// The function of a step, given it, the steps behind it, A and X: it returns the value of the program.
 type Handler<M> = for<'f, 'a> fn(&Step<M>, &[Step<M>], u32, u32, &mut Frame<'f, 'a, M>) -> u32;
 
-/// What an evaluation has besides the registers.
+/// The state of an evaluation besides the registers.
 struct Frame<'f, 'a, M: Machine> {
     /// The bytes of the input.
     bytes: &'f [u8],
@@ -113,8 +113,8 @@ struct Frame<'f, 'a, M: Machine> {
     memory: Memory,
 }
 
-/// What runs as one, in half a line of the processor's cache. If no test is said to lead elsewhere, the next step
-/// stands behind it.
+/// A unit of execution, in half a line of the processor's cache. Unless a test leads elsewhere, the next step follows
+/// it in memory.
 struct Step<M: Machine> {
     handler: Handler<M>,
     /// Where a test leads that isn't followed by the next step: while building an instruction, then a place; if it leads
@@ -124,10 +124,10 @@ struct Step<M: Machine> {
     k: u32,
     /// The place of the load.
     place: u32,
-    /// The mask of what was loaded, and the distances by which it is then shifted, left and right.
+    /// The mask of the loaded value, and the distances of the subsequent shifts, left and right.
     mask: u32,
     shifts: (u8, u8),
-    /// The slot to which the value goes.
+    /// The slot that receives the value.
     slot: u8,
     /// The place of the byte with a header's length.
     header: u32,

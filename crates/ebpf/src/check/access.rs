@@ -1,10 +1,10 @@
-//! What instructions access, found while all ways are followed: what machine code needs to know of a program.
+//! The memory accesses of instructions, recorded while all paths are followed, for machine code.
 
 use super::state::Region;
 use crate::insn::Size;
 use crate::program::Pc;
 
-/// What an instruction accesses.
+/// The memory access of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The instruction is never executed.
@@ -19,7 +19,7 @@ pub enum Access {
     Varying,
 }
 
-/// What all instructions of a program access.
+/// The memory accesses of all instructions of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accesses {
     by_place: Vec<Access>,
@@ -30,7 +30,7 @@ pub struct Accesses {
 }
 
 impl Accesses {
-    /// Of a program of this length, of which nothing is known to be executed.
+    /// Of a program of this length without executed instructions.
     pub(super) fn none(len_insns: usize) -> Accesses {
         Accesses {
             by_place: vec![Access::Unreached; len_insns],
@@ -77,7 +77,7 @@ impl Accesses {
         };
     }
 
-    /// What the instruction at a place accesses.
+    /// The memory access of the instruction at a place.
     ///
     /// # Panics
     /// If the place is outside of the program.

@@ -1,4 +1,4 @@
-//! What a program may do with its context: a description as data.
+//! The permitted accesses of a program to its context: a description as data.
 
 use crate::insn::Size;
 

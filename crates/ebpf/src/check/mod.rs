@@ -1,14 +1,14 @@
-//! The checker: which programs are safe to run.
+//! The checker: whether a program is safe to run.
 //!
-//! It follows every way through a program with what is known of registers and stack, as the kernel's verifier does.
-//! What it accepts never faults in the [interpreter](crate::interp): registers and bytes of the stack are written before
-//! they are read, addresses come from the context and the frames by additions with known bounds, every access lies
-//! inside, helpers get what they expect, and the program ends. What it refuses, it refuses with the instruction, the
-//! rule and the way that leads there.
+//! It follows every path through a program with the known state of registers and stack, like the kernel's verifier. An
+//! accepted program never faults in the [interpreter](crate::interp): registers and bytes of the stack are written
+//! before they are read, addresses come from the context and the frames by additions with known bounds, every access is
+//! inside, helpers get valid arguments, and the program ends. A refusal has the instruction, the rule and the path to
+//! it.
 //!
 //! Loops are followed round by round, so they are accepted if the numbers that end them are known and the
-//! [limit](Options::max_steps) is not reached. It is stricter than the kernel in some rules: pointers are neither compared nor
-//! returned, each access to the stack is aligned, and the stack is written before it is read.
+//! [limit](Options::max_steps) is not reached. It is stricter than the kernel in some rules: pointers are neither
+//! compared nor returned, each access to the stack is aligned, and the stack is written before it is read.
 
 use std::error;
 use std::fmt;
@@ -59,7 +59,7 @@ impl Checked {
         &self.program
     }
 
-    /// What its instructions access.
+    /// The memory accesses of its instructions.
     pub fn accesses(&self) -> &Accesses {
         &self.accesses
     }
@@ -70,7 +70,7 @@ impl Checked {
 pub struct Refusal {
     /// The instruction.
     pub pc: Pc,
-    /// What it breaks.
+    /// The violated rule.
     pub rule: Rule,
     /// The instructions before it in the order of their execution; empty if the rule is not about a way.
     pub path: Vec<Pc>,
@@ -80,7 +80,7 @@ pub struct Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Rule {
-    /// Every instruction can be reached, if that is asked for.
+    /// Every instruction must be reachable, if requested.
     Unreachable,
     /// Jumps stay in their function, and no function runs into the next one.
     LeavesFunction,
@@ -106,7 +106,7 @@ pub enum Rule {
     PacketNeedsContext,
     /// A helper is registered.
     UnknownHelper(i32),
-    /// A helper gets what it expects.
+    /// A helper must get a valid argument.
     HelperArgument(Reg),
     /// Calls are at most seven deep.
     TooManyFrames,
@@ -192,7 +192,7 @@ pub fn check(
     helpers: &Helpers<'_>,
     options: &Options,
 ) -> Result<Checked, Refusal> {
-    let structure = structure::of(&program, options)?;
+    let structure = structure::find(&program, options)?;
     let walked = walk::walk(&program, &structure, layout, helpers, options)?;
     Ok(Checked {
         program,

@@ -1,7 +1,7 @@
-//! What the checker knows of a number: the interval in which it lies.
+//! The checker's knowledge of a number: an interval that contains it.
 //!
-//! Each operation gives an interval that has all possible results. A number that is known exactly stays so, by the
-//! [semantics](crate::semantics) that the interpreter has.
+//! The result of each operation is an interval with all possible results. A constant stays a constant, by the
+//! [semantics](crate::semantics) of the interpreter.
 
 use crate::insn::{AluOp, Bits, Cond, Size, Width};
 use crate::semantics::{arithmetic, holds, truncated};
@@ -135,7 +135,7 @@ pub(super) fn assuming(
     if let (Some(a_value), Some(b_value)) = (a.value(), b.value()) {
         return (holds(width, cond, a_value, b_value) == is_true).then_some((a, b));
     }
-    // A comparison with 32 bits says nothing of larger numbers, a signed one needs equal signs.
+    // A 32-bit comparison implies nothing for larger numbers, a signed one needs equal signs.
     let known = Range::of_bits(width.size().bits());
     let positive = Range {
         min: 0,

@@ -1,4 +1,4 @@
-//! What is known at a place of a program: the registers and the stack of each pending function.
+//! The abstract state at a place of a program: the registers and the stack of each pending function.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use crate::insn::{Reg, Size};
 use crate::memory::FRAME_BYTES;
 use crate::program::Pc;
 
-/// What a pointer points into.
+/// The region of a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Region {
     Context,
@@ -15,7 +15,7 @@ pub(super) enum Region {
     Frame(usize),
 }
 
-/// What is known of a register.
+/// The abstract value of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Unset,
@@ -55,7 +55,7 @@ pub(super) enum StackError {
 impl Value {
     pub(super) const ANY: Value = Value::Number(Range::ANY);
 
-    /// Whether what is safe with this value is safe with the other one.
+    /// Whether every program that is safe with this value is safe with the other one.
     fn covers(self, other: Value) -> bool {
         match (self, other) {
             (Value::Unset, _) => true,
@@ -109,7 +109,8 @@ impl Frame {
         }
     }
 
-    /// Whether what is safe from this state on is safe from the other one, if only the registers in `live` are read.
+    /// Whether every continuation that is safe from this state is safe from the other one, if only the registers in
+    /// `live` are read.
     pub(super) fn covers(&self, other: &Frame, live: u16) -> bool {
         let is_covered =
             |(index, (a, b)): (usize, (&Value, &Value))| live & 1 << index == 0 || a.covers(*b);
@@ -188,7 +189,7 @@ impl Frame {
         for offset in inside(start, end)? {
             let (index, bit) = place(offset).ok_or(StackError::Outside)?;
             let slot = self.slot_mut(index);
-            // What is left of a pointer is no number.
+            // The remaining bytes of a pointer are not a number.
             let before = slot.readable().unwrap_or(0);
             let written = if offset < sure { bit } else { 0 };
             *slot = Slot::Bytes(before | written);

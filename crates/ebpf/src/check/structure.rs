@@ -1,5 +1,5 @@
-//! What can be said of a program without following its values: its functions, the code that nothing reaches, the places
-//! where ways meet, and the registers that are still read.
+//! Properties of a program that don't depend on values: its functions, unreachable code, the places where paths meet,
+//! and live registers.
 
 use super::{Options, Refusal, Rule};
 use crate::insn::{Atomic, Op, Place, Reg, Source};
@@ -18,7 +18,7 @@ pub(super) struct Structure {
 ///
 /// # Errors
 /// [`Rule::Unreachable`], [`Rule::LeavesFunction`].
-pub(super) fn of(program: &Program, options: &Options) -> Result<Structure, Refusal> {
+pub(super) fn find(program: &Program, options: &Options) -> Result<Structure, Refusal> {
     let mut starts = vec![0];
     let mut is_meeting = vec![false; program.len()];
     for (pc, op) in program.ops() {
@@ -80,8 +80,8 @@ fn reachable(program: &Program) -> Result<(), Refusal> {
     }
 }
 
-/// Goes backwards through the program; what comes before a changed instruction is looked at again. A register can
-/// only become live, so this happens at most once for each register of an instruction that is jumped to.
+/// Goes backwards through the program; instructions before a changed one are processed again. A register can only
+/// become live, so this happens at most once for each register of a jump target.
 fn live(program: &Program) -> Vec<u16> {
     let ops: Vec<(Pc, Op)> = program.ops().collect();
     let mut before_jumps: Vec<Vec<usize>> = vec![Vec::new(); program.len()];

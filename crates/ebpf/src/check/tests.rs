@@ -228,7 +228,7 @@ fn code_that_nothing_reaches_may_be_permitted() {
     assert_eq!(result(false), Err(Refusal::at(Pc(2), Rule::Unreachable)));
 }
 
-/// What is kept of a state costs one frame, however many functions are pending and however full their stacks are.
+/// The memory of a state is that of one frame, independent of the number of pending functions and of their stacks.
 #[test]
 fn states_share_the_frames_that_do_not_differ() {
     const BRANCHES: usize = 2000;
@@ -252,7 +252,7 @@ fn states_share_the_frames_that_do_not_differ() {
         max_steps: 1_000_000,
         ..Options::default()
     };
-    let structure = structure::of(&program, &options).unwrap();
+    let structure = structure::find(&program, &options).unwrap();
     let (layout, helpers) = (Layout::socket_filter(), Helpers::none());
     let walked = walk::walk(&program, &structure, &layout, &helpers, &options);
     let (refusal, copied) = match walked {

@@ -1,9 +1,8 @@
-//! All ways through a program, one after the other.
+//! All paths through a program, one after the other.
 //!
-//! At a branch both sides are followed unless one can't be. Where ways meet, the state is compared with those that came
-//! there before: a way that knows more than one that was followed to its end needs not be followed again, and a way that
-//! comes to a place of its own with an equal state never ends. States that are kept share the frames, and the stacks of
-//! frames, that don't differ.
+//! At a branch both feasible sides are followed. Where paths meet, the state is compared with earlier ones there: a
+//! path with more information than a completed one needs not be followed again, and a path that reaches one of its own
+//! places with an equal state never ends. Recorded states share equal frames and stacks of frames.
 
 use std::rc::Rc;
 
@@ -46,10 +45,10 @@ struct Pending {
     path_len: usize,
 }
 
-/// What following all ways has shown.
+/// The result of following all paths.
 #[derive(Debug)]
 pub(super) struct Walked {
-    /// What instructions access.
+    /// The memory accesses of instructions.
     pub(super) accesses: Accesses,
     /// How many frames were copied.
     #[cfg(test)]
@@ -114,7 +113,7 @@ pub(super) fn walk(
     Err(walker.refusal(Rule::TooComplex))
 }
 
-/// What the states say that came to a place before.
+/// The comparison of a state with the recorded ones of the same place.
 enum Compared {
     New,
     /// A state that covers this one was followed to its end.
@@ -172,7 +171,7 @@ impl Walker<'_, '_> {
         Compared::New
     }
 
-    /// Forgets the states of a place that the state here makes useless, and tells whether there is room for it.
+    /// Drops the recorded states of a place that this state makes redundant; returns whether there is space for it.
     fn make_room(&self, seen: &mut Vec<Seen>, live: u16) -> bool {
         seen.retain(|before| {
             self.is_on_path(before) || !covers(&self.frames, &before.frames, live)
@@ -458,13 +457,13 @@ impl Walker<'_, '_> {
                 self.narrow(dst, source, yes);
                 self.pc = jumped;
             }
-            // What is known of the numbers contradicts itself: nothing comes here.
+            // The known intervals contradict each other: the side is infeasible.
             (None, None) => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Notes what is known of the operands of a branch on one of its sides.
+    /// Narrows the operands of a branch on one of its sides.
     fn narrow(&mut self, dst: Reg, source: Source, (a, b): (Range, Range)) {
         let (left, right) = (Value::Number(a), Value::Number(b));
         if let Source::Reg(reg) = source
@@ -573,7 +572,8 @@ impl Walker<'_, '_> {
     }
 }
 
-/// Whether what is safe with the frames `a` is safe with `b`, if only the registers in `live` of the newest one are read.
+/// Whether every continuation that is safe with the frames `a` is safe with `b`, if only the registers in `live` of the
+/// newest one are read.
 fn covers(a: &[Rc<Frame>], b: &[Rc<Frame>], live: u16) -> bool {
     let last = a.len() - 1;
     let mut pairs = a.iter().zip(b).enumerate();

@@ -1,4 +1,4 @@
-//! Objects as clang lays them out, made here, and what is wrong in broken ones.
+//! Objects in clang's layout, generated here, and the errors of broken ones.
 
 use super::*;
 use crate::coding::Encoded;
@@ -124,7 +124,7 @@ fn calls_lead_to_functions_of_other_sections() {
     let object = Object::parse(&bytes).unwrap();
     assert_eq!(object.sections().unwrap(), ["socket", ".text"]);
     let program = object.program("socket").unwrap();
-    // Four places of `socket`, then `.text`, of which the function is the second instruction.
+    // Four references to `socket`, then `.text` with the function as the second instruction.
     assert_eq!(program.len(), 7);
     assert_eq!(program.op(Pc(0)), Some(Op::CallLocal(4)));
     assert_eq!(object.program(".text").unwrap().len(), 3);

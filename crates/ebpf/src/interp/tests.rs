@@ -1,4 +1,4 @@
-//! What instructions do, and where they fault.
+//! The effects of instructions, and their faults.
 
 use tamis_abi::Endian;
 

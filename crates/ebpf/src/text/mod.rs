@@ -1,8 +1,8 @@
-//! The text form of extended BPF, as LLVM's tools and the kernel's disassembler print it.
+//! The text form of extended BPF, in the format of LLVM's tools and the kernel's disassembler.
 //!
-//! Every list of instructions has a text, and the text is read back to the same list: what is no instruction is printed
-//! as `.insn`. Beyond what those tools print, the assembler takes labels, and ignores the number and the code in
-//! parentheses with which listings of the kernel begin their lines. Comments begin with `//`, `#` or `;`.
+//! Every list of instructions has a text, and the text is parsed to the same list: invalid instructions are printed as
+//! `.insn`. In addition, the assembler accepts labels, and ignores the number and the code in parentheses at the start
+//! of lines in listings of the kernel. Comments begin with `//`, `#` or `;`.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ mod lex;
 mod parse;
 mod print;
 
-/// What was assembled.
+/// The assembled program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembly {
     /// The instructions; they may not form a program.

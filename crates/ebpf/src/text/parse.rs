@@ -522,7 +522,7 @@ impl<'a> Cursor<'_, 'a> {
         Err(self.expected(&format!("register {}", reg.number())))
     }
 
-    /// What follows a register at the beginning of a line.
+    /// The rest of a line after a register.
     fn assignment(&mut self, width: Width, dst: Reg) -> Step<Op> {
         if self.eat("=") {
             return self.value(width, dst);
@@ -541,7 +541,7 @@ impl<'a> Cursor<'_, 'a> {
         Ok(Op::Alu(width, alu, dst, self.source(width)?))
     }
 
-    /// What follows `r1 =`.
+    /// The rest of a line after `r1 =`.
     fn value(&mut self, width: Width, dst: Reg) -> Step<Op> {
         match self.peek() {
             Some(TokenKind::Sign("*")) => self.load(dst),

@@ -1,4 +1,4 @@
-//! What is printed and read back, and which mistakes are told where.
+//! Printed and parsed texts, and the places of mistakes.
 
 use tamis_abi::Endian;
 use tamis_diag::Sources;

@@ -1,8 +1,8 @@
 //! The functions of instructions.
 //!
 //! Arithmetic and branches are generic functions of their operation, instantiated for each: the semantics are those of
-//! [`semantics`](crate::semantics), of which a compiler keeps the one case. Loads and stores are so by size, and of the
-//! frame directly. The rest is one function.
+//! [`semantics`](crate::semantics), and the compiler keeps one case of them. Loads and stores are generic by size and
+//! by direct access to the frame. The rest is one function.
 
 use super::{Insn, Machine, Next};
 use crate::insn::{Address, AluOp, Atomic, Cond, Op, Place, Reg, Size, Source, Width};

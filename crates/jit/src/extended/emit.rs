@@ -51,7 +51,7 @@ const STATE: Reg = Reg::Rbp;
 const CONTEXT: Reg = Reg::R10;
 /// Points behind the newest frame.
 const FRAME: Reg = Reg::R11;
-/// What a function must leave as it was, and the end of the frame.
+/// The callee-saved registers, and the end of the frame.
 const CALLER: [Reg; 5] = [Reg::Rbx, Reg::R13, Reg::R14, Reg::R15, FRAME];
 
 /// The fields of the [`RawState`] as operands.
@@ -219,7 +219,7 @@ impl Emitter {
         }
     }
 
-    /// Writes what `write` makes of a register's value, and before it what that needs.
+    /// Writes the code of `write` for a register's value, preceded by the code that loads it.
     fn with_register(&mut self, reg: Register, write: impl FnOnce(&mut Emitter, Reg)) {
         write(self, machine(reg));
         if reg == Register::FRAME {
@@ -394,7 +394,7 @@ impl Emitter {
         });
     }
 
-    /// Writes an access to memory, and before it what finds the place.
+    /// Writes an access to memory, preceded by the code that computes its address.
     fn at(&mut self, at: Address, size: Size, site: Site, write: impl FnOnce(&mut Emitter, Mem)) {
         let computed = Mem::at(machine(at.base), i32::from(at.offset));
         let end = i64::from(at.offset) + size.bytes() as i64;

@@ -1,9 +1,10 @@
 //! A whole extended program as machine code.
 //!
-//! Instructions are written from the last to the first. A jump backward leads to what is written later: its distance is that of
-//! the same code written before, first with short forms only. The space between jumps can lengthen and shorten distances, so
-//! a jump backward that was too far for the short form once has the long one in all rounds that follow. Then code with the same
-//! forms is the same code, and after a few rounds nothing moves. Programs without loops are written once.
+//! Instructions are written from the last to the first. The target of a backward jump is written later: its distance is
+//! that of the previous round, at first with short forms only. The space between jumps can lengthen and shorten
+//! distances, so a backward jump that was once too far for the short form has the long one in all subsequent rounds.
+//! Then code with the same forms is the same code, and after a few rounds nothing moves. Programs without loops are
+//! written once.
 
 use tamis_ebpf::check::{Access, Checked};
 use tamis_ebpf::{Op, Pc, Size};
@@ -48,7 +49,7 @@ fn goes_back(pc: Pc, op: Op) -> bool {
     target(pc, op).is_some_and(|to| to.0 <= pc.0)
 }
 
-/// What is known once a program is written, of each place in it.
+/// The results of a round of writing, for each place in the program.
 #[derive(Clone, PartialEq, Eq)]
 struct Round {
     /// Its label; `None` before it is written.
@@ -70,7 +71,7 @@ struct Writer<'c> {
     is_main_called: bool,
     /// Whether it calls functions, which may end it with calls pending.
     has_functions: bool,
-    /// What the prologue saves.
+    /// The registers that the prologue saves.
     saved: Vec<Reg>,
     /// Whether a word is added below that.
     is_padded: bool,
@@ -120,7 +121,7 @@ impl<'c> Writer<'c> {
                 out,
                 blinding: Blinding::new(options.harden),
                 ends,
-                needs: Needs::of(checked),
+                needs: Needs::from_checked(checked),
             },
             round: Round {
                 places: vec![None; program.len()],
@@ -177,7 +178,7 @@ impl<'c> Writer<'c> {
         known.unwrap_or_else(|| self.emitter.out.just_before())
     }
 
-    /// Writes what comes before the program: saves registers, fills those that hold places, and r1.
+    /// Writes the prologue: saves registers, loads those with addresses, and r1.
     fn write_prologue(&mut self) {
         let main = self.label(Pc(0));
         let out = &mut self.emitter.out;

@@ -1,8 +1,8 @@
-//! What a filter does with each number of one architecture, before it looks at anything else.
+//! The symbolic execution of a filter for each number of one architecture, until another word is loaded.
 //!
 //! All numbers start together. A test of the number splits them, so a list of comparisons is walked once, not once for
-//! each number. Every value on the way is a constant, the number itself, or computed from it: what would need the value
-//! of a computed one is done for each number by itself.
+//! each number. Every value on the path is a constant, the number itself, or computed from it: an instruction that
+//! needs the value of a computed one is executed for each number separately.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::numbers::Numbers;
 use super::{Outcome, Residual};
 use crate::threaded::State;
 
-/// The most intervals of numbers that are told apart.
+/// The most intervals of numbers that are distinguished.
 const MAX_INTERVALS: usize = 4096;
 /// The most work: an instruction for each interval that comes to it.
 const MAX_WORK: usize = 1 << 20;
@@ -29,7 +29,7 @@ enum Value {
     Computed,
 }
 
-/// Numbers at an instruction, with what they have in common.
+/// Numbers at an instruction, with their common state.
 #[derive(Clone, Debug)]
 struct Front {
     pc: usize,
@@ -39,7 +39,7 @@ struct Front {
     slots: [Value; 16],
 }
 
-/// The instructions of a filter, and what matters at each.
+/// The instructions of a filter, with the live state at each.
 pub(super) struct Filter {
     /// Its index in the stack, counted from the oldest.
     index: usize,
@@ -104,7 +104,7 @@ struct Explorer<'f> {
     found: Vec<((u32, u32), Outcome)>,
 }
 
-/// What an instruction does with a front.
+/// The effect of an instruction on a front.
 enum Step {
     Next,
     /// All numbers have this outcome.
@@ -114,7 +114,7 @@ enum Step {
 }
 
 impl Explorer<'_> {
-    /// Runs a front to its end; what splits off is kept for later.
+    /// Runs a front to its end; split parts are queued.
     fn follow(&mut self, mut front: Front) {
         loop {
             self.work += front.numbers.0.len();
@@ -228,7 +228,7 @@ impl Explorer<'_> {
         Step::Next
     }
 
-    /// Goes on at run time with a load, before which A doesn't matter, and with what is known so far.
+    /// Continues at run time with a load, before which A is dead, and with the known state.
     fn resume(&self, front: &Front) -> Step {
         let live = self.filter.live[front.pc];
         let mut state = State::default();

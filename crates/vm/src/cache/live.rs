@@ -1,9 +1,9 @@
-//! What matters at each instruction of a filter.
+//! Liveness at each instruction of a filter.
 
 use tamis_bpf::Op;
 use tamis_bpf::live::Live;
 
-/// What matters before each instruction of a valid program. Linear: jumps go forward.
+/// The live state before each instruction of a valid program. Linear: jumps go forward.
 pub(super) fn live(ops: &[Op]) -> Vec<Live> {
     let mut before = vec![Live::NONE; ops.len() + 1];
     for (pc, op) in ops.iter().enumerate().rev() {

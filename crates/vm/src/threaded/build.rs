@@ -160,7 +160,7 @@ fn header_of_packet(extra: Extra) -> Option<u32> {
     }
 }
 
-/// What follows a test.
+/// The continuations of a test.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ends {
     /// Steps on both sides.
@@ -274,7 +274,7 @@ impl<M: Loads> Builder<'_, M> {
         pc
     }
 
-    /// Writes the steps from an instruction on, up to a return or to what stands already.
+    /// Writes the steps from an instruction on, up to a return or an existing step.
     fn trace(&mut self, start: usize) {
         if self.places[start].is_some() {
             return;
@@ -289,7 +289,7 @@ impl<M: Loads> Builder<'_, M> {
                 if pc == start {
                     self.places[pc] = Some(known);
                 } else {
-                    // The step before leads to what stands behind it.
+                    // The previous step continues with the step after it.
                     self.place(pc);
                     let step = self.plain(handlers::go_to::<M>, target);
                     let step = self.jump(step, target);
@@ -399,7 +399,7 @@ impl<M: Loads> Builder<'_, M> {
         }
     }
 
-    /// How a value from a slot is got, with the instruction that follows it, and what is next then.
+    /// The fetch of a value from a slot, with the instruction that follows it, and the next instruction.
     fn slot(&self, pc: usize) -> (Fetched, usize) {
         match self.ops.get(pc) {
             Some(Operation::Alu(AluOp::Add, Operand::X)) if M::COMPUTES_WITH_SLOTS => {
@@ -412,7 +412,7 @@ impl<M: Loads> Builder<'_, M> {
         }
     }
 
-    /// What follows a value: masks and shifts, then where it goes.
+    /// The instructions after a value: masks and shifts, then its destination.
     fn value(&mut self, fetched: Fetched, mut step: Step<M>, mut pc: usize) -> Following<M> {
         if let Some(Operation::Alu(AluOp::And, Operand::K(mask))) = self.ops.get(pc) {
             step.mask = *mask;
@@ -513,8 +513,8 @@ impl<M: Loads> Builder<'_, M> {
         (step, Some(next))
     }
 
-    /// The tests for equality that follow each other from here on, and what follows them: two, as the most likely ones
-    /// may stand first in a list, or if two were before them the rest of it.
+    /// The consecutive tests for equality from here on, and the instruction after them: two, as the most likely ones
+    /// may come first in a list, or if two precede them the rest of it.
     fn equalities(&self, first: usize, is_whole: bool) -> (Vec<(u32, u32)>, usize) {
         let is_rest = first > 0
             && matches!(
@@ -576,7 +576,7 @@ impl<M: Loads> Builder<'_, M> {
 /// The most tests for equality in one step: every instruction of a list may need a step with the rest of the list.
 const MAX_CASES: usize = 64;
 
-/// The functions of a way to fetch, by what becomes of the value: nothing more, X too, a slot too.
+/// The functions of a fetch, by the destination of the value: A only, X too, a slot too.
 fn by_sink<M: Machine, F: Fetch<M>>() -> [Handler<M>; 3] {
     [
         handlers::load::<M, F, Nothing, false>,

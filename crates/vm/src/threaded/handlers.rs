@@ -1,7 +1,7 @@
 //! The functions of steps.
 //!
-//! Each ends with the call of the next step's function. They are generic over what is loaded, where the value goes and
-//! how it is tested, so that each combination is a function of its own without a choice at run time.
+//! Each ends with the call of the next step's function. They are generic over the source of the value, its destination
+//! and its test, so that each combination is a separate function without a choice at run time.
 
 use tamis_bpf::interp::{self, Ended, Input, Registers};
 use tamis_bpf::packet::Size;
@@ -15,7 +15,7 @@ pub(super) trait Fetch<M: Machine> {
     fn fetch(step: &Step<M>, a: u32, x: u32, frame: &Frame<'_, '_, M>) -> Option<(u32, u32)>;
 }
 
-/// What is in A.
+/// The value in A.
 pub(super) struct Keep;
 /// A + X.
 pub(super) struct AddX;
@@ -67,7 +67,7 @@ computed! {
 impl<M: Machine> Fetch<M> for Slot {
     #[inline(always)]
     fn fetch(step: &Step<M>, _: u32, x: u32, frame: &Frame<'_, '_, M>) -> Option<(u32, u32)> {
-        // The mask only tells the compiler what the checker knows.
+        // The mask only informs the compiler of the checked bound.
         Some((frame.memory[step.place as usize & 15], x))
     }
 }
@@ -155,7 +155,7 @@ impl Fetch<Sockets> for Word {
     }
 }
 
-/// What lies at a place that isn't counted from the packet's start.
+/// The value at a place that isn't counted from the packet's start.
 #[cold]
 fn elsewhere(packet: &Packet<'_>, size: Size, place: u32) -> Option<u32> {
     packet.value(size, place)
@@ -294,7 +294,7 @@ tests! {
     SetBits: |a, k| a & k != 0;
 }
 
-/// Goes on with the first of these steps; the builder knows that there is one.
+/// Continues with the first of these steps; the builder guarantees that there is one.
 #[inline(always)]
 fn next<M: Machine>(behind: &[Step<M>], a: u32, x: u32, frame: &mut Frame<'_, '_, M>) -> u32 {
     match behind.split_first() {
@@ -303,7 +303,7 @@ fn next<M: Machine>(behind: &[Step<M>], a: u32, x: u32, frame: &mut Frame<'_, '_
     }
 }
 
-/// Goes on with the step at a place; the builder knows that there is one.
+/// Continues with the step at a place; the builder guarantees that there is one.
 #[inline(always)]
 pub(super) fn go<M: Machine>(place: u32, a: u32, x: u32, frame: &mut Frame<'_, '_, M>) -> u32 {
     let steps = frame.steps;
@@ -331,7 +331,7 @@ pub(super) fn load<M: Machine, F: Fetch<M>, S: Sink<M>, const SHIFTS: bool>(
     next(behind, a, x, frame)
 }
 
-/// A value and a test of it with a constant, by what follows where it holds and where not: [`GO_ON`], [`END_UNLESS`],
+/// A value and a test of it with a constant, by the continuation if it holds and if not: [`GO_ON`], [`END_UNLESS`],
 /// [`END_IF`] or [`END`].
 pub(super) fn test<M: Machine, F: Fetch<M>, H: Holds, const ENDS: u8>(
     step: &Step<M>,
@@ -346,7 +346,7 @@ pub(super) fn test<M: Machine, F: Fetch<M>, H: Holds, const ENDS: u8>(
     let a = value & step.mask;
     let goes_on_behind = H::holds(a, step.k) == (ENDS == END_UNLESS);
     match (goes_on_behind, ENDS) {
-        // What stands behind is a return.
+        // The next step is a return.
         (true, END) => behind.first().map_or(0, |end| end.k),
         (true, _) => next(behind, a, x, frame),
         (false, GO_ON) => go(step.target, a, x, frame),
