@@ -24,7 +24,7 @@ const ROUNDS: usize = 31;
 /// The rules on one argument.
 const RULES: u64 = 1000;
 
-/// The argument with which this program measures memory only.
+/// The argument that selects the measurement of memory only.
 const MEMORY: &str = "--memory";
 
 /// The system's library.
@@ -149,8 +149,8 @@ fn timed(run: impl FnOnce() -> usize) -> Duration {
     cpu_time().saturating_sub(start)
 }
 
-/// Prints what the library adds to this process: anonymous memory, which is its own, and pages of files, which
-/// processes share.
+/// Prints the memory that the library adds to this process: anonymous memory, which is private, and pages of files,
+/// which processes share.
 fn print_memory(library: &Path, rules: &Rules) {
     let before = resident();
     let library = Library::open_file(library).expect("the library can be loaded");

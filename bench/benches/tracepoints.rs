@@ -1,8 +1,8 @@
-//! What every call of the machine pays for programs at the tracepoints of calls: empty ones, which are the bound, and those
-//! of the recorder, which records another task.
+//! The cost of programs at the tracepoints of calls for every call of the machine: empty ones, which are the bound, and
+//! those of the recorder while it records another task.
 //!
-//! Prints nanoseconds a call of `getppid`: the least and the median of interleaved rounds, and what is paid beyond none. Needs
-//! root, and is rough on a machine that does anything else.
+//! Prints nanoseconds per call of `getppid`: the minimum and the median of interleaved rounds, and the difference from
+//! none. Needs root, and is imprecise on a busy machine.
 
 use std::any::Any;
 use std::time::Instant;
@@ -41,7 +41,7 @@ fn round() -> f64 {
     began.elapsed().as_nanos() as f64 / f64::from(CALLS)
 }
 
-/// What is attached while it lives.
+/// A value that keeps a program attached.
 type Attach = fn() -> Box<dyn Any>;
 
 const CASES: [(&str, Attach); 6] = [

@@ -1,9 +1,9 @@
-//! What tables of bits and multiplication would save evaluators: each policy compiled for user space, and the same with
-//! tables for numbers in front.
+//! The possible savings of evaluators by tables of bits and multiplication: each policy compiled for user space, and
+//! the same with tables for numbers in front.
 //!
-//! The numbers below 512 are looked up in windows of 32: comparisons find the window, `1 << number` is tested against the
-//! bits of what is always allowed, and what isn't goes on with the compiled program. With multiplication no test is left
-//! where only two answers are in a window: the bit times their difference, plus one of them.
+//! The numbers below 512 are looked up in windows of 32: comparisons find the window, `1 << number` is tested against
+//! the bits of always allowed calls, and others continue with the compiled program. With multiplication no test is left
+//! in windows with only two actions: the bit times their difference, plus one of them.
 //!
 //! `cargo run --release -p tamis-bench --example bit_tables`
 

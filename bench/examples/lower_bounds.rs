@@ -31,7 +31,7 @@ fn row(case: &Case) {
         ..CompileOptions::default()
     };
     let compiled = compile(&case.ruleset, &told).expect("the policy compiles");
-    let numbers = Numbers::of(case);
+    let numbers = Numbers::from_case(case);
     let fixed = fixed_steps(case);
     let now = case.mean_steps(&compiled.program().unwrap().clone().into());
     let best = |tests: usize| {

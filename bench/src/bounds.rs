@@ -51,7 +51,7 @@ impl Numbers {
     ///
     /// # Panics
     /// If the prover reaches a limit.
-    pub fn of(case: &Case) -> Numbers {
+    pub fn from_case(case: &Case) -> Numbers {
         let mut space = Space::new(Limits::default());
         let function = space.ruleset(&case.ruleset).expect("a policy is small");
         let cases = cases(&mut space, function, &CaseLimits::default());

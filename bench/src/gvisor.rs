@@ -134,7 +134,7 @@ impl Running {
         }
     }
 
-    /// Asks for a round; returns its time by the program's own clock, and what it gave.
+    /// Requests a round; returns its time by the program's own clock, and its result.
     fn ask(&self) -> Result<(Duration, String), String> {
         let said = |error: io::Error| error.to_string();
         self.send("").map_err(said)?;

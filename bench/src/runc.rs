@@ -42,7 +42,7 @@ pub fn compile(library: &Library, text: &str, optimize: u32) -> Result<Vec<Insn>
     Rules::parse(text).filter(library, optimize)?.export()
 }
 
-/// What the engine hands to libseccomp.
+/// The rules that the engine passes to libseccomp.
 #[derive(Clone, Debug)]
 pub struct Rules {
     default: Action,

@@ -31,7 +31,7 @@ const ENGINES: [(&str, Engine, bool, bool); 6] = [
     ("cache + hardened jit", Engine::Jit, true, true),
 ];
 
-/// Evaluations and differences by the kind of what is evaluated and the name of an evaluator.
+/// Evaluations and differences by the kind of program and the name of an evaluator.
 #[derive(Default)]
 struct Counts {
     by_name: BTreeMap<(&'static str, &'static str), [u64; 2]>,

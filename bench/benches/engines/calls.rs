@@ -158,7 +158,7 @@ fn of_gvisor<'a>(interpreter: Interpreter, expected: u64) -> Contestant<'a> {
     })
 }
 
-/// What compilation costs, and how much of it is memory: a program of one instruction needs the same calls.
+/// The cost of compilation, and the share of memory in it: a program of one instruction needs the same calls.
 pub(crate) fn compilation(name: &str, program: &Program, rounds: usize) {
     const COUNT: usize = 100;
     println!("{name}: compiled {COUNT} times");

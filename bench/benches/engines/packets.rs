@@ -17,20 +17,20 @@ use crate::rbpf_vm::{Vm, bytes};
 use crate::table::Table;
 use crate::{EVALUATIONS, sum};
 
-/// The distance of packets, more than what the machine brings into its caches for one.
+/// The distance of packets, more than the machine prefetches for one.
 const DISTANCE_BYTES: usize = 2048;
 
 /// The size of `struct __sk_buff`.
 const SOCKET_BUFFER_BYTES: usize = 192;
 
-/// An expression for which the patch of extended BPF gives times.
+/// An expression with times in the patch of extended BPF.
 struct Seed {
     expression: &'static str,
     /// The patch's nanoseconds for the same packet, and for 10,000.
     patch: [PatchTimes; 2],
 }
 
-/// What the patch of extended BPF (Linux commit bd4cf0ed331a, x86-64) took in nanoseconds.
+/// The times in the patch of extended BPF (Linux commit bd4cf0ed331a, x86-64), in nanoseconds.
 #[derive(Clone, Copy)]
 struct PatchTimes {
     old_interpreter: f64,
@@ -158,7 +158,7 @@ fn table(
 ) -> Table {
     let compiled = Socket::compile(program, &Options::default()).expect("probed");
     let threaded = Threaded::packet(program);
-    // What a call costs at least: no program is shorter.
+    // The minimal cost of a call: no program is shorter.
     let shortest = Program::new(vec![tamis_bpf::packet::Op::RetImm(1).into()]).expect("legal");
     let shortest_jit = Socket::compile(&shortest, &Options::default()).expect("probed");
     let shortest_threaded = Threaded::packet(&shortest);
@@ -192,7 +192,7 @@ fn table(
         Contestant::new("jit, one return", || {
             sum(list, |packet| shortest_jit.run(packet))
         }),
-        // What asking for the bytes costs.
+        // The cost of prefetching the bytes.
         Contestant::new("jit, one return, batch", || {
             shortest_jit.run_batch(black_box(list), &mut shortest_rets);
             shortest_rets[0] as usize

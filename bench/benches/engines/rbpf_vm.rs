@@ -21,7 +21,7 @@ pub(crate) struct Vm<'p> {
 }
 
 impl<'p> Vm<'p> {
-    /// Prepares a program; says why there is no machine code if there is none.
+    /// Prepares a program; the error is the reason for missing machine code.
     ///
     /// # Errors
     /// rbpf's.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tamis_bench::ratio::{Comparison, Contestant, Timing, compare};
 
-/// Whom the others are compared with, if it runs.
+/// The reference of the comparison, if it runs.
 const BASE: &str = "libpcap";
 
 /// Minima of a case.
@@ -29,7 +29,7 @@ impl Table {
         entries.find(|entry| entry.0 == name).map(|entry| entry.1)
     }
 
-    /// Replaces the figure of a contestant by what it takes beyond another, which has no line of its own.
+    /// Replaces the figure of a contestant by the difference from another, which has no line of its own.
     pub(crate) fn subtract(&mut self, name: &str, other: &str) {
         let Some(other_ns) = self.ns(other) else {
             return;

@@ -188,7 +188,7 @@ fn filters(case: &Case, stack: &Stack, times: Option<(&Times, &Times)>) -> Filte
     let each = times.map(|(mine, none)| mine.calls.iter().zip(&none.calls));
     let over_none = each.into_iter().flatten();
     Filters {
-        counts: Figures::of(stack, &case.allowed, &case.weighted),
+        counts: Figures::from_stack(stack, &case.allowed, &case.weighted),
         over_none_ns: times.map(|(mine, none)| mine.over_ns(none)),
         calls_over_none_ns: over_none
             .map(|(mine, none)| mine.min_ns - none.min_ns)

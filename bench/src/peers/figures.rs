@@ -26,7 +26,7 @@ pub struct Figures {
 
 impl Figures {
     /// The counts for calls that the policy allows and for calls with weights.
-    pub fn of(stack: &Stack, allowed: &Workload, weighted: &Workload) -> Figures {
+    pub fn from_stack(stack: &Stack, allowed: &Workload, weighted: &Workload) -> Figures {
         let measure = |calls, has_bitmap| measure(stack.programs(), calls, has_bitmap);
         let (each, all) = (measure(allowed, false).all(), measure(weighted, true));
         let known = Workload::every_call(&[Arch::X86_64]);

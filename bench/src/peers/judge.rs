@@ -50,7 +50,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    fn of(pair: &Pair) -> Option<Witness> {
+    fn from_pair(pair: &Pair) -> Option<Witness> {
         let answer = |ret| Action::from_ret(ret).to_string();
         Some(Witness {
             call: pair.example?.describe_briefly(),
@@ -108,7 +108,10 @@ impl Policy {
 
 /// A difference, if there is one; else an error with the limit that was reached, if any.
 fn difference(report: &Report) -> Result<Option<Witness>, String> {
-    match (report.result, report.pairs.iter().find_map(Witness::of)) {
+    match (
+        report.result,
+        report.pairs.iter().find_map(Witness::from_pair),
+    ) {
         (Ok(ComparisonResult::Equal), _) => Ok(None),
         (_, Some(witness)) => Ok(Some(witness)),
         (Ok(_), None) => Err("the difference has no example".to_owned()),
