@@ -1,4 +1,4 @@
-//! Text as assembler: what assembles survives disassembly, and mistakes have places.
+//! Text as assembler: programs survive disassembly, and mistakes have places.
 #![no_main]
 
 use tamis_testkit::work::Counting;

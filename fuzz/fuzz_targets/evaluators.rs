@@ -1,4 +1,4 @@
-//! A program in both evaluators: the fast one answers and notes what the reference does.
+//! A program in both evaluators: the fast one returns and records the same as the reference.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

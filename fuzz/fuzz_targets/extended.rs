@@ -1,4 +1,4 @@
-//! Text as extended BPF, and bytes as an object: errors have places, and what the checker accepts runs to its end.
+//! Text as extended BPF, and bytes as an object: errors have places, and accepted programs run to their end.
 #![no_main]
 
 use tamis_testkit::work::Counting;

@@ -1,4 +1,4 @@
-//! A program and inputs: the running kernel returns what the interpreter returns.
+//! A program and inputs: the running kernel and the interpreter return the same values.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! A ruleset, said in every language: all mean it, and so does what is compiled of one of them.
+//! A ruleset in every language: all have the same meaning, and so has the compiled program of one of them.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Text as a matrix of options: mistakes have places, and what it makes of a policy is right in syntax.
+//! Text as a matrix of options: mistakes have places, and the generated policies are syntactically correct.
 #![no_main]
 
 use tamis_testkit::work::Counting;

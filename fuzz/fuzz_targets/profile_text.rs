@@ -1,4 +1,4 @@
-//! Text with counts of calls: mistakes have places, and what is read survives being written.
+//! Text with counts of calls: mistakes have places, and parsed profiles survive being written.
 #![no_main]
 
 use tamis_testkit::work::Counting;

@@ -1,4 +1,4 @@
-//! Text as a program in each of the forms: mistakes have places, and what is read disassembles.
+//! Text as a program in each of the forms: mistakes have places, and parsed programs disassemble.
 #![no_main]
 
 use tamis_testkit::work::Counting;

@@ -1,4 +1,4 @@
-//! Lists of instructions, and whether the running kernel takes them as the validator says.
+//! Lists of instructions: the running kernel accepts those that the validator accepts.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

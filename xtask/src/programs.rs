@@ -1,8 +1,8 @@
-//! `cargo xtask exec` and `cargo xtask dist`: static programs whose size is held.
+//! `cargo xtask exec` and `cargo xtask dist`: static programs with limits of their size.
 //!
-//! What they are made of doesn't depend on the folder in which they are built: the paths of the repository and of cargo's
-//! registry are replaced. Relocations are packed, which makes `tamis` 300 KB smaller, and the toolchain's own linker makes one of functions
-//! with equal code, which is another 140 KB.
+//! Their bytes don't depend on the folder of the build: the paths of the repository and of cargo's registry are
+//! replaced. Relocations are packed, which makes `tamis` 300 KB smaller, and the toolchain's linker folds functions
+//! with equal code, another 140 KB.
 
 use std::env;
 use std::fs;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::tidy::root;
 
-/// Static: what is linked with musl needs nothing of the machine.
+/// Static: programs linked with musl need no library of the machine.
 pub(crate) const STATIC: &str = "x86_64-unknown-linux-musl";
 /// For the shared library, which is loaded by programs of the distribution.
 const SHARED: &str = "x86_64-unknown-linux-gnu";
@@ -45,7 +45,7 @@ pub(crate) const EXEC: Product = Product {
     max_bytes: 600_000,
 };
 
-/// What stands for libseccomp.
+/// The replacement of libseccomp.
 pub(crate) const LIBRARY: Product = Product {
     package: "tamis-libseccomp",
     profile: "release",
@@ -55,10 +55,10 @@ pub(crate) const LIBRARY: Product = Product {
 };
 
 impl Product {
-    /// Builds it, says its size and returns where it is.
+    /// Builds it, prints its size and returns its path.
     ///
     /// # Errors
-    /// If it doesn't build, or is too large.
+    /// If the build fails, or the product is too large.
     pub(crate) fn build(&self) -> Result<PathBuf> {
         let what = if self.target == STATIC {
             "--bins"
@@ -108,7 +108,7 @@ impl Product {
     }
 }
 
-/// The flags by which `cc` links with the linker that comes with the toolchain.
+/// The flags of `cc` for the toolchain's linker.
 fn linker() -> Result<[String; 3]> {
     let printed = Command::new("rustc").args(["--print", "sysroot"]).output();
     let printed = String::from_utf8(printed.context("cannot run rustc")?.stdout)?;
@@ -133,7 +133,7 @@ pub(crate) fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Where cargo puts what it builds, as an absolute path.
+/// Cargo's target folder, as an absolute path.
 ///
 /// # Errors
 /// If the working folder is gone.

@@ -407,7 +407,7 @@ pub(super) fn is_constant_name(name: &str) -> bool {
             .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// The lines of `file` on which the compiler found errors.
+/// The lines of `file` with compiler errors.
 fn error_lines(errors: &str, file: &Path) -> BTreeSet<usize> {
     let prefix = format!("{}:", file.display());
     errors

@@ -1,9 +1,9 @@
 //! Data from systemd: its sets of system calls and the directives of its units, by version.
 //!
 //! `cargo xtask codegen --refresh systemd VERSION=DIR …` reads source trees of systemd, each of one point release, and
-//! `crates/policy/data/systemd-evidence.tsv`, which says what these trees can't: in which release between two of them a
-//! name appeared, by the release notes, pull requests and kernels. The results are tables that the front end reads
-//! directly. How to get the trees with apt is in `crates/policy/data/README.md`.
+//! `crates/policy/data/systemd-evidence.tsv` with the facts that are not in these trees: the release between two of
+//! them in which a name appeared, by the release notes, pull requests and kernels. The results are tables that the
+//! front end reads directly. `crates/policy/data/README.md` describes how to get the trees with apt.
 //!
 //! A version that isn't certain stays a range. Only names are taken from the sources.
 
@@ -62,7 +62,7 @@ impl Version {
 /// The trees by version.
 type Trees = BTreeMap<Version, Tree>;
 
-/// What is known of a pair besides the trees, by table, pair and event.
+/// The evidence on a pair besides the trees, by table, pair and event.
 struct Evidence(BTreeMap<(String, Pair, String), Known>);
 
 /// The range of versions of an event, and the source of that.
@@ -113,7 +113,7 @@ struct Life {
 }
 
 impl Life {
-    fn of(
+    fn from_trees(
         table: &str,
         pair: &Pair,
         trees: &Trees,
@@ -193,7 +193,7 @@ fn sets(trees: &Trees, evidence: &Evidence) -> Result<String> {
     let mut rows: BTreeMap<(String, Life), Vec<String>> = BTreeMap::new();
     for pair in all {
         let has = |tree: &Tree| tree.members.contains(pair);
-        let life = Life::of("sets", pair, trees, &has, evidence)?;
+        let life = Life::from_trees("sets", pair, trees, &has, evidence)?;
         let row = rows.entry((pair.0.clone(), life)).or_default();
         row.push(pair.1.clone());
     }
@@ -218,7 +218,7 @@ fn directives(trees: &Trees, evidence: &Evidence) -> Result<String> {
     let mut rows: BTreeMap<(String, Life, String), Vec<String>> = BTreeMap::new();
     for pair in all {
         let has = |tree: &Tree| tree.directives.contains(pair);
-        let life = Life::of("directives", pair, trees, &has, evidence)?;
+        let life = Life::from_trees("directives", pair, trees, &has, evidence)?;
         ensure!(
             life.last == "-",
             "{pair:?} is gone: the table has no column for that"

@@ -69,7 +69,7 @@ fn find(folder: &Path, name: &str) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// The text without what is between two marks, and the marks.
+/// The text without the parts between two marks, and without the marks.
 fn without(text: &str, begin: &str, end: &str) -> String {
     let mut left = String::new();
     let mut rest = text;

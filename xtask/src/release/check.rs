@@ -44,7 +44,7 @@ pub(super) fn run() -> Result<()> {
             .env("SOURCE_DATE_EPOCH", &epoch)
             .env("CARGO_TARGET_DIR", folder.join("target"))
             .env(TOOLS_FOLDER, tools);
-        // What cargo says of this task is not about the other one.
+        // Cargo's variables for this task don't apply to the other one.
         for (variable, _) in env::vars_os() {
             let is_about_this = variable.to_string_lossy().starts_with("CARGO_PKG_");
             if is_about_this || variable == "CARGO_MANIFEST_DIR" {

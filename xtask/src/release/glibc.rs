@@ -1,7 +1,6 @@
-//! The oldest glibc that the shared library works with, which the book names: it must not rise unnoticed.
+//! The oldest supported glibc of the shared library, as documented in the book: it must not rise unnoticed.
 //!
-//! The library is linked with the glibc of the machine that makes the release, and asks for the versions of the functions
-//! that this one has.
+//! The library is linked with the glibc of the release machine, and requires the versions of its functions.
 
 use std::path::Path;
 
@@ -10,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use super::shell;
 use crate::tidy::root;
 
-/// What `docs/book/start.md` says.
+/// The release in `docs/book/start.md`.
 const OLDEST: (u32, u32) = (2, 34);
 
 /// Refuses a library that needs a later one.

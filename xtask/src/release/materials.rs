@@ -1,7 +1,7 @@
-//! The bill of materials: the crates that the programs are made of, as CycloneDX 1.5.
+//! The bill of materials: the crates in the programs, as CycloneDX 1.5.
 //!
-//! Of cargo's own answers: `cargo tree` says which crates are linked with these features on this target, without those of
-//! tests, build scripts and macros; `cargo metadata` has their licences and edges, `Cargo.lock` their checksums.
+//! `cargo tree` lists the crates that are linked with these features on this target, without those of tests, build
+//! scripts and macros; `cargo metadata` has their licences and edges, `Cargo.lock` their checksums.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,8 @@
-//! `cargo xtask release`: what users install, the same bytes from the same commit on every machine with these tools.
+//! `cargo xtask release`: the installable files, the same bytes from the same commit on every machine with these tools.
 //!
-//! Into `dist/`: a tarball, a Debian package, an RPM package, the bill of materials, and their checksums. The packages'
-//! content is laid out in `dist/stage` first, from which `crates/tamis/Cargo.toml` says what goes where. Times are that of
-//! the commit. `--check` makes a release in two folders and compares the bytes.
+//! The output in `dist/` is a tarball, a Debian package, an RPM package, the bill of materials, and their checksums.
+//! The packages' content is laid out in `dist/stage` first; `crates/tamis/Cargo.toml` defines the destinations. Times
+//! are those of the commit. `--check` makes a release in two folders and compares the bytes.
 
 mod check;
 mod glibc;
@@ -26,7 +26,7 @@ const TOOLS: [(&str, &str); 3] = [
     ("cargo-generate-rpm", "0.21.1"),
     ("mdbook", "0.5.4"),
 ];
-/// The folder of the tools, if not `tools` among what cargo builds.
+/// The folder of the tools; the default is `tools` in cargo's target folder.
 const TOOLS_FOLDER: &str = "TAMIS_RELEASE_TOOLS";
 const SUMS: &str = "SHA256SUMS";
 
@@ -95,7 +95,7 @@ fn make() -> Result<()> {
     Ok(())
 }
 
-/// A release is what its commit has: with changes in the tree nobody could make the same again.
+/// A release has the content of its commit: with changes in the tree it would not be reproducible.
 fn refuse_changes() -> Result<()> {
     // An archive of the sources has no repository, and so no commit to differ from.
     if !root().join(".git").exists() {
@@ -116,7 +116,7 @@ fn install_tools() -> Result<PathBuf> {
     let folder = env::var_os(TOOLS_FOLDER).map(PathBuf::from);
     let folder = folder.map_or_else(|| Ok(target_folder()?.join("tools")), anyhow::Ok)?;
     let programs = folder.join("bin");
-    // Where cargo notes what it has installed.
+    // Cargo's list of installed programs.
     let installed = fs::read_to_string(folder.join(".crates.toml")).unwrap_or_default();
     for (name, version) in TOOLS {
         let is_noted = installed.contains(&format!("\"{name} {version} ("));
@@ -166,7 +166,7 @@ fn done(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a line of bash prints, in a folder.
+/// The output of a line of bash in a folder.
 fn shell(line: &str, folder: &Path) -> Result<String> {
     let output = Command::new("bash")
         .args(["-euo", "pipefail", "-c", line])

@@ -11,16 +11,16 @@ use super::{VERSION, done, glibc, shell};
 use crate::programs::{EXEC, LIBRARY, TAMIS};
 use crate::tidy::root;
 
-/// Who makes the packages.
+/// The maintainer in the packages.
 const MAINTAINER: &str = "The tamis authors <tamis@packages.invalid>";
-/// Each shell's name, and the file in which it looks for what completes `tamis`.
+/// The shells with their files of completions.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "share/bash-completion/completions/tamis"),
     ("zsh", "share/zsh/site-functions/_tamis"),
     ("fish", "share/fish/vendor_completions.d/tamis.fish"),
 ];
 
-/// What lintian may leave alone, with the reasons.
+/// Exceptions for lintian, with the reasons.
 const OVERRIDES: &str = "\
 # Static, at an address that differs from run to run: it works in every container.
 tamis: shared-library-lacks-prerequisites [usr/bin/tamis]

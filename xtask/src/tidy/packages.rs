@@ -1,12 +1,12 @@
-//! What is published can be: a crate is complete, needs no crate that isn't, and documents name no version that nobody has.
+//! Published crates are complete and depend only on published crates, and documents name no unpublished versions.
 
 use serde_json::Value;
 
 use super::Problem;
 use super::tree::Tree;
 
-/// Problems: published crates without metadata, with unpublished dependencies or with files of other crates; versions of
-/// our crates in documents, which say the path instead.
+/// Problems: published crates without metadata, with unpublished dependencies or with files of other crates; versions
+/// of our crates in documents, which should give the path instead.
 pub(super) fn check(tree: &Tree, packages: &[Value]) -> Vec<Problem> {
     let ours = packages
         .iter()
@@ -48,7 +48,7 @@ pub(super) fn check(tree: &Tree, packages: &[Value]) -> Vec<Problem> {
     problems
 }
 
-/// What a registry asks for and a package lacks.
+/// The metadata that a registry requires and a package lacks.
 fn incomplete(package: &Value) -> Option<Problem> {
     let is_empty = |key: &&str| match &package[*key] {
         Value::String(text) => text.is_empty(),
@@ -65,12 +65,12 @@ fn incomplete(package: &Value) -> Option<Problem> {
     (!missing.is_empty()).then(|| Problem::new(&path, 0, message))
 }
 
-/// A dependency on a crate of ours that who has the package from a registry can't have.
+/// A dependency on an unpublished crate of ours.
 fn unavailable(package: &Value, dependency: &Value, published: &[&str]) -> Option<Problem> {
     dependency["path"].as_str()?;
     let name = dependency["name"].as_str()?;
     let is_any = dependency["req"] == "*";
-    // Cargo leaves out of a package what only its tests use and has no version.
+    // Cargo removes dependencies of tests without a version from a package.
     if is_any && dependency["kind"] == "dev" || !is_any && published.contains(&name) {
         return None;
     }
