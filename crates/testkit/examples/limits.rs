@@ -1,5 +1,5 @@
-//! What each command takes of its limits at worst, over all hostile inputs, with a time limit of a second:
-//! `cargo run -p tamis-testkit --example limits -- target/release/tamis DIR`. DIR is for the inputs.
+//! The worst use of each command's limits over all hostile inputs, with a time limit of a second: `cargo run -p
+//! tamis-testkit --example limits -- target/release/tamis DIR`. DIR is for the inputs.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -34,7 +34,7 @@ fn path(folder: &Path, index: usize, kind: &str) -> PathBuf {
     folder.join(format!("{index}.{kind}"))
 }
 
-/// Prints the worst figures of a command, and what ended by a signal or as a bug.
+/// Prints the worst figures of a command, and the inputs that ended it by a signal or as a bug.
 fn worst_of(program: &Path, folder: &Path, command: &[&str], inputs: &[(String, &str, Vec<u8>)]) {
     let (mut slowest, mut slowest_name, mut most_bytes, mut given_up) = (0.0, "", 0, 0);
     for (index, (name, kind, _)) in inputs.iter().enumerate() {

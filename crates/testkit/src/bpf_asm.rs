@@ -9,7 +9,7 @@ use tamis_bpf::Insn;
 use crate::child;
 use crate::scratch::Scratch;
 
-/// The package that is asked.
+/// The package with the assembler.
 pub const PACKAGE: &str = "bpf-asm 0.1.5";
 /// Reads a list of texts from a file, and prints a list of lists of instructions, or of `null`.
 const SCRIPT: &str = "\
@@ -24,13 +24,13 @@ def made(text):
 print(json.dumps([made(text) for text in json.load(open(sys.argv[1]))]))
 ";
 
-/// The instructions of texts; `None` for those that it refuses.
+/// The instructions of texts; `None` for rejected ones.
 ///
 /// # Errors
-/// The reason why it can't be asked, as a sentence.
+/// The reason why the assembler isn't available, as a sentence.
 ///
 /// # Panics
-/// If its answer is none, or a file can't be written.
+/// If its output is invalid, or a file can't be written.
 pub fn assemble(texts: &[String]) -> Result<Vec<Option<Vec<Insn>>>, String> {
     let scratch = Scratch::new("bpf-asm").expect("a folder for the texts");
     let path = scratch.path().join("texts");

@@ -95,7 +95,7 @@ fn check_one(example: &Example, binary: &Path, work: &Path) -> Result<(), String
     compared(example, &written, outcome.status)
 }
 
-/// Compares what a command wrote with what is shown.
+/// Compares the output of a command with the example's.
 fn compared(example: &Example, written: &str, status: ExitStatus) -> Result<(), String> {
     if example.shown.is_empty() {
         return if status.success() {

@@ -1,7 +1,7 @@
 //! The system's libseccomp, as a peer for comparison. It is loaded at run time, so that it is not a dependency.
 //!
-//! The functions are wrapped that make a filter: those of a container runtime, and what changes a filter otherwise,
-//! for comparisons with a library that stands for it. Nothing is installed in the kernel.
+//! The wrapped functions are those that build a filter: those of a container runtime, and other functions that change a
+//! filter, for comparisons with a replacement of the library. Nothing is installed in the kernel.
 
 use std::env;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
@@ -109,7 +109,7 @@ fn check(code: c_int) -> Result<(), Errno> {
 
 type Context = *mut c_void;
 
-// SAFETY: this is a type only; the call says why it is sound.
+// SAFETY: this is a type only; the call has the justification.
 type Export = unsafe extern "C" fn(Context, c_int) -> c_int;
 
 // SAFETY: as above.
@@ -146,7 +146,7 @@ fn load(path: &Path) -> Result<libloading::Library, String> {
 /// The loaded library.
 #[derive(Debug)]
 pub struct Library {
-    // SAFETY: these are types only; every call says why it is sound.
+    // SAFETY: these are types only; every call has the justification.
     version: unsafe extern "C" fn() -> *const Version,
     resolve: unsafe extern "C" fn(*const c_char) -> c_int,
     resolve_on: unsafe extern "C" fn(u32, *const c_char) -> c_int,
@@ -261,7 +261,7 @@ impl Library {
         (version.major, version.minor, version.micro)
     }
 
-    /// Where the code of the library is in this process, which tells libraries of one name apart.
+    /// The address of the library's code in this process, which distinguishes libraries with one name.
     pub fn address(&self) -> usize {
         self.init as usize
     }
@@ -284,7 +284,7 @@ impl Library {
     /// If the name contains a null character.
     pub fn resolve_on(&self, arch: Arch, name: &str) -> Option<i32> {
         let name = CString::new(name).expect("a name without null characters");
-        // SAFETY: the pointer is to a string that ends in a null and lives during the call; any token may be asked for.
+        // SAFETY: the pointer is to a null-terminated string that lives during the call; any token is permitted.
         let nr = unsafe { (self.resolve_on)(token(arch), name.as_ptr()) };
         (nr != NO_SUCH_NAME).then_some(nr)
     }

@@ -10,8 +10,8 @@ use tamis_scmp::{Release, header};
 use crate::libseccomp::{built_library, built_next_library};
 use crate::skip::{self, Need};
 
-/// Makes a folder anew and compiles a program in it, for a release of libseccomp; the library is there by the name by which
-/// the program asks. `None`, with a message, without a C compiler.
+/// Creates a folder and compiles a program in it, for a release of libseccomp; the library is there under its soname.
+/// `None`, with a message, without a C compiler.
 ///
 /// # Panics
 /// If there is no library, or the program doesn't compile.

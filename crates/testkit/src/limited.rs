@@ -1,8 +1,8 @@
-//! Commands under limits of the system, and what they took of them.
+//! Commands under limits of the system, with their use of resources.
 //!
-//! A shell sets the limits and reports the processor time. That is what is looked at, not the time on the clock: a
-//! command with one busy thread can't take more of it than passes on the clock, so its time limit, which is on the
-//! clock, bounds it on a machine however busy.
+//! A shell sets the limits and reports the processor time, which is used instead of the elapsed time: a command with
+//! one busy thread can't use more processor time than the elapsed time, so its limit of elapsed time bounds it on any
+//! busy machine.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ pub struct Outcome {
     pub status: i32,
     /// Its processor time, in seconds.
     pub cpu_s: f64,
-    /// What it wrote to standard error.
+    /// The standard error.
     pub stderr: String,
 }
 

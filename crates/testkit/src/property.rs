@@ -115,10 +115,10 @@ pub fn prover_pairs(bytes: &[u8]) -> InputClass {
     }
 }
 
-/// What a reader may allocate in sum for each byte of the texts, included ones among them, and besides: for what a small
-/// text can make large, up to the limits of front ends.
+/// The limits of a reader's total allocations: per byte of the texts, including included ones, and a constant for the
+/// possible growth of small texts up to the limits of front ends.
 const TOTAL_BYTES: [usize; 2] = [2000, 256 << 20];
-/// The same for what it has at a time.
+/// The same for the allocations at a time.
 const MOST_BYTES: [usize; 2] = [250, 64 << 20];
 /// The most bytes of rendered diagnostics.
 const RENDERED_BYTES: usize = 512 << 10;
@@ -182,8 +182,8 @@ pub fn assembler(bytes: &[u8]) -> InputClass {
     "assembled"
 }
 
-/// Text as extended BPF: what assembles survives disassembly, and a program that the checker accepts runs to its end.
-/// Bytes as an object: an error or a program.
+/// Text as extended BPF: assembled programs survive disassembly, and a checked program runs to its end. Bytes as an
+/// object: an error or a program.
 ///
 /// # Panics
 /// If the property does not hold.

@@ -1,8 +1,8 @@
-//! Folders of tests in the one for temporary files, where other users can make something by any name first.
+//! Folders of tests in the system's temporary folder, where other users can create any name first.
 //!
-//! A test of root's that wrote to a name it can guess would follow a link that waits there. These folders are made by the
-//! test or not at all, nobody else can write them, and they are removed when dropped. A test that runs in cargo's
-//! folder has `CARGO_TARGET_TMPDIR` and needs none.
+//! A test of root that wrote to a predictable name would follow a link of another user. These folders are created by
+//! the test or not at all, only their owner can write them, and they are removed when dropped. A test that runs in
+//! cargo's folder has `CARGO_TARGET_TMPDIR` and needs none.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -24,10 +24,10 @@ impl Scratch {
         Scratch::of(&env::temp_dir(), name, 0o700)
     }
 
-    /// A folder that others can enter, for what a test does as another user.
+    /// A folder that others can enter, for operations of a test as another user.
     ///
     /// # Errors
-    /// If it can't be made.
+    /// If it can't be created.
     pub fn open_to_readers(name: &str) -> io::Result<Scratch> {
         Scratch::of(&env::temp_dir(), name, 0o755)
     }
@@ -53,7 +53,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nobody else can write what is left.
+        // Only the owner can write the remaining files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -36,10 +36,10 @@ pub fn least<N: Div<Output = N> + From<u8>>(of_all: N) -> N {
     }
 }
 
-/// The step in which a list of cases is gone through that all belong to a full run: `step`, or 1.
+/// The step through a list of cases that all belong to a full run: `step`, or 1.
 ///
-/// Cases that loops make repeat their kinds with the number of a loop's rounds. A step that has no divisor in common with
-/// it meets each kind in turn: 5 for loops of 2, 3, 4, 7, 8 or 16 rounds.
+/// Cases from loops repeat their kinds with the number of a loop's rounds. A step without a common divisor meets each
+/// kind in turn: 5 for loops of 2, 3, 4, 7, 8 or 16 rounds.
 ///
 /// # Panics
 /// If `TAMIS_SEEDS` is set to anything but `full`.
@@ -55,7 +55,7 @@ pub fn is_full() -> bool {
     divisor() == 1
 }
 
-/// By what the number of all cases is divided.
+/// The divisor of the number of all cases.
 fn divisor() -> u8 {
     match env::var("TAMIS_SEEDS").as_deref() {
         Err(_) => 8,

@@ -24,9 +24,9 @@ pub enum Need {
     Peers,
     /// A kernel whose system calls `perf` can trace.
     Tracing,
-    /// A kernel that takes programs for its tracepoints from this process, and tells its types.
+    /// A kernel that accepts programs at its tracepoints from this process, and has type information.
     Tracepoints,
-    /// The compilers of all languages in which filters are written: `cc`, `c++`, `go`.
+    /// The compilers of all target languages of filters: `cc`, `c++`, `go`.
     Toolchains,
     /// gVisor's compiler, a Go module that `bench/gvisor` needs and no test downloads.
     Gvisor,

@@ -1,4 +1,4 @@
-//! A count of what a function allocates, as a measure of its work and memory that is the same on every machine.
+//! A count of the allocations of a function, as a measure of its work and memory that is the same on every machine.
 //!
 //! An executable counts if it makes [`Counting`] its allocator; in others all counts are zero:
 //!
@@ -13,7 +13,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// What a function allocated in its thread.
+/// The allocations of a function in its thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// The sum of all that it allocated, in bytes.
@@ -24,12 +24,12 @@ pub struct Work {
 
 thread_local! {
     static TOTAL: Cell<usize> = const { Cell::new(0) };
-    /// What is allocated; less than nothing if memory of another thread was given back.
+    /// The allocated bytes; negative if memory of another thread was freed.
     static LIVE: Cell<isize> = const { Cell::new(0) };
     static MOST: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The result of a function, and what it allocated. One within another counts for itself only.
+/// The result of a function with its allocations; those of a nested measurement are excluded.
 pub fn of<R>(function: impl FnOnce() -> R) -> (R, Work) {
     let start = LIVE.get();
     TOTAL.set(0);

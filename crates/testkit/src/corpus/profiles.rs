@@ -4,7 +4,7 @@ use serde_json::Value;
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_profile::{Args, Profile};
 
-/// The ten calls by which gVisor measures its policies, with counts and one argument list each; `None` as for
+/// The ten calls of gVisor's measurement of its policies, with counts and one argument list each; `None` as for
 /// [`corpus::path`](super::path).
 ///
 /// # Panics

@@ -33,7 +33,7 @@ const COMPARISONS: [&str; 8] = ["jne", "jneq", "jlt", "jle", "jeq", "jgt", "jge"
 const OPERATIONS: [&str; 10] = [
     "add", "sub", "mul", "div", "mod", "and", "or", "xor", "lsh", "rsh",
 ];
-/// Instructions of packet filters, and what is none.
+/// Instructions of packet filters, and invalid ones.
 const OTHERS: [&str; 20] = [
     "ldh [12]",
     "ldb [0]",
@@ -57,7 +57,7 @@ const OTHERS: [&str; 20] = [
     "nop",
 ];
 
-/// What takes the place of a damaged character.
+/// The replacements of a damaged character.
 const SIGNS: [char; 12] = ['#', '[', ']', ',', ':', 'x', 'M', '0', ' ', '\n', ';', '%'];
 
 /// A text.

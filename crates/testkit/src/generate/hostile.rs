@@ -17,9 +17,9 @@ use crate::rng::Rng;
 /// A hostile input and one to compare it with.
 #[derive(Clone, Debug)]
 pub struct Hostile {
-    /// What is hard about it.
+    /// The difficulty.
     pub name: String,
-    /// The extension of both files, by which their format is recognised.
+    /// The extension of both files, which determines their format.
     pub extension: &'static str,
     /// The files.
     pub sides: [Vec<u8>; 2],

@@ -106,7 +106,7 @@ const VALUES: [u64; 18] = [
     u64::MAX - 1,
     u64::MAX,
 ];
-/// What may stand between words.
+/// Text between words.
 const BLANKS: [&str; 9] = [
     "\n",
     "\t",
@@ -520,7 +520,7 @@ impl Writer<'_> {
     }
 }
 
-/// The name under which the table has a call's arguments.
+/// The table's name of a call with arguments.
 fn kernel_name(name: &str) -> &str {
     match name {
         "newstat" => "stat",

@@ -1,8 +1,8 @@
-//! Random minijail policies for x86_64 with what they mean: the grammar of its two parsers, and lines that they refuse.
+//! Random minijail policies for x86_64 with their meaning: the grammar of its two parsers, and rejected lines.
 //!
-//! The compilers of minijail are in no registry. So a policy is made together with its meaning, which an evaluator
-//! here answers from what was drawn, not from the text; and mistakes are lines of which the grammar says that they are
-//! refused. Nothing of the front end takes part.
+//! The compilers of minijail are in no registry. So a policy is generated together with its meaning, which an evaluator
+//! here derives from the drawn values, not from the text; and mistakes are lines that the grammar rejects. The front
+//! end is not involved.
 
 use tamis_abi::{Action, ActionKind, Arch, syscall};
 
@@ -140,7 +140,7 @@ const REFUSED_BY_LIBRARY: [&str; 24] = [
     "@default trap",
 ];
 
-/// A policy, and what it means.
+/// A policy with its meaning.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// The file.
@@ -149,11 +149,11 @@ pub struct Policy {
     pub is_for_library: bool,
     /// The option `--denylist` of the compile tool.
     pub is_denylist: bool,
-    /// What it means; `None` if it is refused.
+    /// The meaning; `None` if the policy is rejected.
     pub meaning: Option<Meaning>,
 }
 
-/// What a policy answers to calls of x86_64.
+/// The actions of a policy for calls of x86_64.
 #[derive(Clone, Debug)]
 pub struct Meaning {
     lines: Vec<Line>,
@@ -380,7 +380,7 @@ fn filters(rng: &mut Rng, is_denylist: bool) -> (Vec<Filter>, String) {
     (filters, text)
 }
 
-/// The filter of a line for the library: the condition allows, what follows it is for all others.
+/// The filter of a line for the library: calls that meet the condition are allowed, all others get the action.
 fn library_filter(rng: &mut Rng) -> (Vec<Filter>, String) {
     let always = |action| Filter {
         alternatives: Vec::new(),

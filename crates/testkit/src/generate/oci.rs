@@ -24,7 +24,7 @@ const NAMES: [&str; 12] = [
     "no_such_call",
 ];
 
-/// The architectures of such profiles beside x86-64: all with its byte order that libseccomp 2.5 knows.
+/// The architectures of such profiles besides x86-64: all with its byte order in libseccomp 2.5.
 pub const OTHER_ARCHES: [Arch; 9] = [
     Arch::X86,
     Arch::X32,
@@ -106,7 +106,7 @@ fn answer(rng: &mut Rng) -> Answer {
     }
 }
 
-/// A few items of a pool, from which the entries of one profile draw.
+/// A few items of a pool, shared by the entries of one profile.
 fn few<T: Copy>(rng: &mut Rng, pool: &[T]) -> Vec<T> {
     (0..rng.range(1..=4)).map(|_| *rng.choose(pool)).collect()
 }

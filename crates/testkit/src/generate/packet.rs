@@ -6,7 +6,7 @@ use tamis_bpf::{Insn, Operand};
 use super::program::op;
 use crate::rng::Rng;
 
-/// What a socket knows of a packet beside its bytes if it came from another socket of the machine: such a packet has no device.
+/// The ancillary values of a packet from another socket of the machine: such a packet has no device.
 pub const METADATA_OF_LOCAL_PACKETS: Metadata = Metadata::NONE
     .with(Ancillary::Protocol, 0)
     .with(Ancillary::PacketType, 0)
@@ -17,16 +17,15 @@ pub const METADATA_OF_LOCAL_PACKETS: Metadata = Metadata::NONE
     .with(Ancillary::HasVlanTag, 0)
     .with(Ancillary::VlanProtocol, 0);
 
-/// The values beside the packet for which programs ask here: those that local packets have, and those of a device, which
-/// there may be or not.
+/// The ancillary values that programs load here: those of local packets, and those of a device, which may be missing.
 pub fn answered() -> Vec<Ancillary> {
     let is_answered =
         |one: &Ancillary| one.is_of_device() || METADATA_OF_LOCAL_PACKETS.get(*one).is_some();
     Ancillary::ALL.into_iter().filter(is_answered).collect()
 }
 
-/// A program of at least `body_insns` random instructions, which return A at the end. It asks for no values beside the
-/// packet but the [`answered`] ones.
+/// A program of at least `body_insns` random instructions, which return A at the end. It loads only the [`answered`]
+/// ancillary values.
 pub fn program(rng: &mut Rng, body_insns: usize) -> Program {
     let len_insns = body_insns + 2;
     let mut insns = vec![Insn::from(load(rng))];

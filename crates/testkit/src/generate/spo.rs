@@ -1,4 +1,5 @@
-//! Random `SeccompProfile` resources for Kubernetes: the schema of the security-profiles-operator, and what it refuses.
+//! Random `SeccompProfile` resources for Kubernetes: the schema of the security-profiles-operator, and violations of
+//! it.
 //!
 //! A profile is drawn as a value and written as YAML in several styles, or as JSON. The schema is that of
 //! `deploy/base-crds/crds/seccompprofile.yaml` in the operator's Go module, version 0.9.1: enumerations, types,
@@ -151,10 +152,10 @@ fn written(spec: &Value) -> Value {
     spec
 }
 
-/// A place, a member there, and what makes it a mistake; `null` takes it away.
+/// A place, a member there, and its invalid value; `null` removes it.
 type Change = (&'static str, &'static str, Value);
 
-/// Breaks a rule of the schema. `false` if the resource lacks what would be broken.
+/// Breaks a rule of the schema. `false` if the resource lacks the place.
 fn mistake(rng: &mut Rng, document: &mut Value) -> bool {
     let mut changes = mistakes();
     changes.extend(mistakes_of_entries());
@@ -169,7 +170,7 @@ fn mistake(rng: &mut Rng, document: &mut Value) -> bool {
     true
 }
 
-/// What the schema refuses outside of entries.
+/// Violations outside of entries.
 fn mistakes() -> Vec<Change> {
     vec![
         ("", "spec", Value::Null),
@@ -202,7 +203,7 @@ fn mistakes() -> Vec<Change> {
     ]
 }
 
-/// What it refuses in the first entry.
+/// Violations in the first entry.
 fn mistakes_of_entries() -> Vec<Change> {
     const ENTRY: &str = "/spec/syscalls/0";
     let arg = json!({ "index": 0, "op": "SCMP_CMP_EQ", "value": 1 });

@@ -1,8 +1,8 @@
-//! Random systemd units: every directive that installs a filter, with what systemd reads in ways of its own.
+//! Random systemd units: every directive that installs a filter, with systemd's peculiarities of parsing.
 //!
 //! Lists with signs, resets and repetitions; quotes, escapes and specifiers in words; errnos in all forms; unknown
-//! words; lines that are joined, comments in between, comments like the titles of files, lines that are nothing; sections of other units; drop-ins. A few
-//! units are such that systemd refuses them.
+//! words; continued lines, comments in between, comments like the titles of files, invalid lines; sections of other
+//! units; drop-ins. systemd rejects a few of the units.
 
 use crate::rng::Rng;
 use crate::systemd::Unit;
@@ -216,14 +216,14 @@ const OTHERS: [&str; 21] = [
     "[Service]",
     "\u{feff}",
     "ProtectClock",
-    // Comments that look like the titles of `systemctl cat`, but for blanks, the name or what is before them.
+    // Comments like the titles of `systemctl cat` except for blanks, the name or the preceding line.
     "\n# /dev/kvm is opened by the helper, see helper.conf",
     "\n# /usr/lib/systemd/system/y.service",
     "\n# /etc/systemd/system/x.socket.d/00.conf",
     "X-A=b\n# /etc/systemd/system/x.service",
     "X-A=b\n# /etc/systemd/system/x.service.d/00.conf\n[Service]",
 ];
-/// What makes systemd refuse the unit.
+/// Lines for which systemd rejects the unit.
 const FATAL: [&str; 5] = [
     "[Service",
     "[\"Service\"]",

@@ -58,13 +58,13 @@ const LAST: &str = "tamis-last.service";
 /// A service: the lines that follow `ExecStart=`, and its drop-ins in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
-    /// What follows the line with `ExecStart=` in `[Service]`.
+    /// The lines after `ExecStart=` in `[Service]`.
     pub text: String,
-    /// The whole texts of its drop-ins, in the order in which they apply.
+    /// The texts of its drop-ins, in their order.
     pub drop_ins: Vec<String>,
 }
 
-/// What systemd made of a unit.
+/// systemd's result for a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Started {
     /// It started the program under these filters, the oldest first. If the program executes another one, those of the
@@ -82,7 +82,7 @@ pub enum Started {
     NotLoaded,
 }
 
-/// What systemd made of a unit, and said about it.
+/// systemd's result for a unit, with its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
     /// The process of the unit.
@@ -191,7 +191,7 @@ impl Systemd {
         let traced = thread::scope(|scope| {
             let tracer = scope.spawn(|| {
                 let booted = self.boot(folder.path(), &cgroup, &is_over);
-                // Nobody listens once the limit is over.
+                // There is no receiver after the time limit.
                 let _ = sender.send(());
                 booted
             });
@@ -280,7 +280,7 @@ impl Systemd {
     }
 }
 
-/// Notes what became of a unit, if the stop is of the process of one.
+/// Records the result of a unit, if the stopped process belongs to one.
 fn record(stopped: &Stopped, found: &mut BTreeMap<String, Started>) {
     let stop = stopped.stop();
     if !matches!(stop, Stop::Exec | Stop::Exit) {

@@ -14,7 +14,7 @@ use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 
-/// Random texts, of which only `.ci/run full` tries all.
+/// Random texts; only `.ci/run full` tries all.
 const RANDOM: u64 = 2000;
 
 /// The instructions of a text that is a filter.
@@ -25,7 +25,7 @@ fn read(text: &str) -> Result<Vec<Insn>, Vec<Diagnostic>> {
     Ok(program.insns().to_vec())
 }
 
-/// Why tamis may refuse what the kernel's assembler takes.
+/// The reason for which tamis may reject a text that the kernel's assembler accepts.
 fn reason(diagnostics: &[Diagnostic]) -> Option<&'static str> {
     let mut errors = diagnostics.iter().filter(|said| said.is_error());
     let is_listed = |error: &Diagnostic| {

@@ -42,7 +42,7 @@ impl Access {
 /// The access to every call of x86-64.
 type Accesses = BTreeMap<&'static str, Access>;
 
-/// What a ruleset does with each call.
+/// The access of a ruleset to each call.
 fn accesses(ruleset: &Ruleset) -> Accesses {
     let mut space = Space::new(Limits::default());
     let all = space.ruleset(ruleset).unwrap();
@@ -116,7 +116,7 @@ fn podman() -> Option<Accesses> {
     Some(profile(&text, Some(&CAPABILITIES)))
 }
 
-/// The calls of containerd's source: every list of names with what stands around it.
+/// The calls of containerd's source: every list of names with its context.
 fn containerd() -> Option<Accesses> {
     let path = "github.com/containerd/containerd/v2@v2.4.2/contrib/seccomp/seccomp_default.go";
     let source = go_module(path)?;

@@ -27,7 +27,7 @@ fn readings_and_interpreter_count_the_same_outcomes() {
         total.unsettled_edges += found.unsettled_edges;
     }
     println!("{total:?}");
-    // Otherwise the programs would not be what this module is about.
+    // Otherwise the programs would not test this module.
     assert!(total.infeasible_edges * 4 > total.edges, "{total:?}");
     // Contradictory comparisons of two words, which diagrams leave open.
     assert!(total.unsettled_edges * 200 < total.edges, "{total:?}");

@@ -1,8 +1,8 @@
-//! The library that stands for libseccomp, against the system's libseccomp: random sequences of calls get the same
-//! return values, the same pseudo code, and programs with the same meaning.
+//! The replacement of libseccomp against the system's libseccomp: random sequences of calls get the same return values,
+//! the same pseudo code, and programs with the same meaning.
 //!
-//! The library behaves as 2.6.1; the system's may be older. What is known to differ is left out, with the reason where
-//! it is left out; docs/book/libseccomp.md lists the same.
+//! The library behaves as 2.6.1; the system's may be older. Known differences are excluded, with the reason beside the
+//! code; docs/book/libseccomp.md lists the same.
 
 use tamis_abi::{Action, ActionKind, Arch, Endian};
 use tamis_bpf::{Insn, Program};
@@ -118,7 +118,7 @@ impl Call {
     }
 }
 
-/// What the calls of a sequence have in common, so that rules interact.
+/// The common calls and arguments of a sequence, so that rules interact.
 struct Theme {
     actions: [Action; 3],
     numbers: [i32; 3],
@@ -151,7 +151,7 @@ impl Theme {
             0 | 1 => Call::AddArch(*rng.choose(&ARCHES)),
             2 => Call::RemoveArch(*rng.choose(&ARCHES[..3])),
             3 => Call::HasArch(*rng.choose(&ARCHES)),
-            // Attribute 10 and actions with a greater number than 2.5.4 knows aren't asked for.
+            // Attribute 10 and actions with a greater number than in 2.5.4 are excluded.
             4 => Call::SetAttribute(
                 *rng.choose(&[0, 1, 2, 3, 5, 8, 9, 11]),
                 rng.range(0..=3) as u32,
@@ -226,7 +226,7 @@ fn limits_from_above(history: &[Call]) -> usize {
     limits.sum()
 }
 
-/// What became of the sequences.
+/// The results of the sequences.
 #[derive(Debug, Default)]
 struct Tally {
     calls: u64,
@@ -258,7 +258,7 @@ fn compare(libraries: [&Library; 2], seed: u64, tally: &mut Tally) {
         }
         let answer = call.make(libraries[0], &mut ours);
         history.push(call.clone());
-        // Rules for which libseccomp never returns are internal errors here.
+        // Rules that make libseccomp loop forever are internal errors here.
         let has_rules_in_it = call.is_rule() || matches!(call, Call::Merge(..));
         if has_rules_in_it && answer == Err(Errno(14)) {
             return;
@@ -304,8 +304,8 @@ fn without_priorities(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Compares the programs by the prover. If they differ for some call, the library's pseudo code says what its rules
-/// mean for it: this must be what our program returns.
+/// Compares the programs with the prover. If they differ for some call, the library's pseudo code defines the correct
+/// result for it, which our program must return.
 fn compare_programs(ours: &Filter<'_>, theirs: &Filter<'_>, seed: u64, tally: &mut Tally) {
     let code = theirs.pseudo_code();
     let program = |insns: Vec<Insn>| Program::new(insns, Endian::Little).expect("a valid program");

@@ -16,7 +16,7 @@ use tamis_testkit::skip::{self, Need};
 const PAGE: &str =
     ".TH SIEVE 1\n.SH NAME\nsieve \\- sort what falls through\n.SH FILES\n\\fI/dev/null\\fP\n";
 
-/// What man makes of a page, with libraries of a folder before the system's.
+/// man's output for a page, with libraries of a folder before the system's.
 fn formatted(page: &Path, libraries: &OsStr) -> Option<Output> {
     let mut command = Command::new("man");
     command.args(["-P", "cat", "-l"]).arg(page);

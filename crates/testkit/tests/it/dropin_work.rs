@@ -1,6 +1,6 @@
-//! What the library that stands for libseccomp does with rules that are hard to prove: it makes the plain layout, which
-//! a circuit proves, instead of working for seconds on a shorter program. And what adding rules takes whose branches meet
-//! again: a tree that is walked by each way through it takes time exponential in the conditions.
+//! The replacement of libseccomp with rules that are hard to prove: it compiles the plain layout, which a circuit
+//! proves, instead of working for seconds on a shorter program. And the cost of adding rules whose branches meet again:
+//! walking each path through the tree takes time exponential in the conditions.
 
 use tamis_abi::{Action, Arch, ArgIndex};
 use tamis_bpf::Insn;
@@ -73,7 +73,7 @@ fn rules_that_are_proved_within_the_bound_get_all_passes() {
 /// The greatest limit: all within one word, or with high words that differ.
 const MOST_VALUES: [u64; 2] = [199, 1 << 40];
 
-/// The limits of one of several rules that all hold for small arguments: each reaches what follows it by two branches.
+/// The limits of one of several rules that all hold for small arguments: each reaches the next level by two branches.
 fn limits_from_above(rng: &mut Rng, most: u64) -> Vec<(ArgIndex, u64)> {
     let args = ArgIndex::ALL.into_iter();
     let limits = args.map(|arg| (arg, rng.range(0..=most)));
@@ -93,7 +93,7 @@ fn add_limits_from_above(seed: u64, rules: usize) -> Db<()> {
             })
             .collect();
         let action = Action::errno(1);
-        // A rule for which libseccomp doesn't return is refused, and the others stay.
+        // A rule that makes libseccomp loop forever is rejected, and the others stay.
         let _ = db.add_rule(Exactness::Exact, action, CALL, &conditions, ());
     }
     db

@@ -79,8 +79,8 @@ fn generated_filters_mean_the_same() {
     println!("{pairs} pairs of program and input");
 }
 
-/// The threaded interpreter returns the same as the reference. A filter has no loops and computes no addresses, so what
-/// it is converted to is safe.
+/// The threaded interpreter returns the same as the reference. A filter has no loops and computes no addresses, so its
+/// conversion is safe.
 #[test]
 fn real_filters_pass_the_checker() {
     let Some(names) = corpus::files("", ".bpf") else {

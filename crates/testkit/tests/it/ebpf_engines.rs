@@ -1,5 +1,5 @@
-//! The threaded interpreter of extended programs gives what the reference gives: results, the written context, and the
-//! same fault where the context is too short. The reference never faults on what the checker accepts.
+//! The threaded interpreter of extended programs has the results of the reference: values, the written context, and the
+//! same fault if the context is too short. The reference never faults on checked programs.
 
 use tamis_abi::Endian;
 use tamis_ebpf::check::{Checked, Layout, Options, check};

@@ -1,4 +1,4 @@
-//! Every operation of extended BPF on numbers at the edges gives what it gives in the running kernel.
+//! Every operation of extended BPF on numbers at the edges has the same result in the running kernel.
 //!
 //! A filter of sockets takes two numbers from its context, applies one operation and stores the result there, so all 64
 //! bits are compared.

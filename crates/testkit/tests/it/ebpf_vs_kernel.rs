@@ -1,8 +1,7 @@
-//! The checker against the running kernel's verifier, and the interpreter against what the kernel's machine code
-//! returns.
+//! The checker against the running kernel's verifier, and the interpreter against the kernel's machine code.
 //!
-//! Generated filters of sockets are checked and loaded. What both accept is run by both on packets and contexts. What
-//! tamis accepts and the verifier refuses must be of a kind that is named here.
+//! Generated socket filters are checked and loaded. Programs that both accept are run by both on packets and contexts.
+//! Programs that tamis accepts and the verifier rejects must be of a kind that is named here.
 
 use std::collections::BTreeMap;
 
@@ -33,10 +32,10 @@ const STRICTER: [(&str, &str); 1] = [(
 const UNKNOWN: &str =
     "it knows less of quotients, remainders, shifts by registers and loads from the packet";
 
-/// The program with unknown numbers in place of results of which the verifier knows less: quotients, remainders, shifts
-/// by a register, whose distance may be as large as the width, and loads from the packet. It may follow ways that tamis
-/// knows not to be taken, and misses bounds. The programs have the context in r6, so
-/// that register and r1 stay.
+/// The program with unknown numbers instead of results that the verifier tracks less precisely: quotients, remainders,
+/// shifts by a register, whose distance may be as large as the width, and loads from the packet. The verifier may
+/// follow paths that are infeasible for tamis, and misses bounds. The programs have the context in r6, so that register
+/// and r1 stay.
 fn blurred(program: &Program) -> Program {
     let cb = Address {
         base: Reg::R6,
@@ -62,7 +61,7 @@ fn is_unknown(op: Op) -> bool {
     }
 }
 
-/// The kind of rule by which the verifier refuses what tamis accepts.
+/// The kind of the verifier's rule that rejects a program that tamis accepts.
 fn stricter_rule(program: &Program, error: &LoadError) -> Option<&'static str> {
     let mut known = STRICTER.iter();
     if let Some((_, class)) = known.find(|(part, _)| error.reason().contains(part)) {
@@ -76,7 +75,7 @@ fn stricter_rule(program: &Program, error: &LoadError) -> Option<&'static str> {
     (!is_changed).then_some(UNKNOWN)
 }
 
-/// What the kernel fills in for a frame from the loopback interface.
+/// The context that the kernel sets for a frame from the loopback interface.
 fn context_of(given: &[u8; CONTEXT_BYTES], packet_bytes: usize) -> [u8; CONTEXT_BYTES] {
     let mut context = *given;
     context[..4].copy_from_slice(&(packet_bytes as u32).to_ne_bytes());
@@ -138,7 +137,7 @@ fn verdicts_and_results() {
     assert!(classes["both accept"] >= seeds::least(900));
 }
 
-/// What tamis and the kernel say of a list of instructions. What both accept is run by both.
+/// The results of tamis and the kernel for a list of instructions. Accepted programs are run by both.
 fn class_of(rng: &mut Rng, insns: Vec<Insn>, seed: u64) -> String {
     let loaded = load_socket_filter(&insns);
     let program = match (Program::new(insns, Endian::Little), &loaded) {
@@ -169,7 +168,7 @@ fn class_of(rng: &mut Rng, insns: Vec<Insn>, seed: u64) -> String {
     }
 }
 
-/// The name of a rule without what it is about.
+/// The name of a rule without its arguments.
 fn kind(rule: &impl std::fmt::Debug) -> String {
     let name = format!("{rule:?}");
     name.split(['(', ' ']).next().unwrap_or_default().to_owned()

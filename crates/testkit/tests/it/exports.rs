@@ -288,7 +288,7 @@ fn what_is_written_for_systemd_takes_back_what_a_unit_says() {
     assert!(written > seeds::least(20), "{written}");
 }
 
-/// `LockPersonality=` locks to what `Personality=` says, before it or behind it.
+/// `LockPersonality=` locks to the value of `Personality=`, before or after it.
 #[test]
 fn a_locked_personality_is_0_whatever_the_unit_starts_with() {
     let unit = export::ALL.into_iter().find(|own| own.name == "systemd");

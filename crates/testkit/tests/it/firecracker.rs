@@ -147,7 +147,7 @@ fn has_vacuous_masks_only(messages: &str) -> bool {
     errors().next().is_some() && errors().all(|line| line.ends_with("the condition always holds"))
 }
 
-/// What takes the place of a damaged character.
+/// The replacements of a damaged character.
 const SIGNS: [char; 16] = [
     '"', ',', ':', '0', '-', '.', 'e', ' ', '\u{a0}', '}', '\\', '\t', '\u{c}', '\u{1}',
     '\u{feff}', '\u{2028}',

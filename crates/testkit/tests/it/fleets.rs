@@ -1,5 +1,5 @@
-//! Fleets of profiles: merging is associative, commutative and idempotent by run, rows are the same fleet, and what would
-//! count a run twice is refused.
+//! Fleets of profiles: merging is associative, commutative and idempotent by run, rows are the same fleet, and counting
+//! a run twice is rejected.
 
 use tamis_abi::{Arch, Nr};
 use tamis_diag::Sources;

@@ -1,5 +1,5 @@
-//! The policies of the thread about `KVM_HC_HOST_SYSCALL` mean what its mail says, and the patch of `lab/hypercall`
-//! refuses what it has to.
+//! The policies of the thread about `KVM_HC_HOST_SYSCALL` have the meaning of its mail, and the patch of
+//! `lab/hypercall` rejects the calls that it must.
 //!
 //! The lists here are the specification. Everything else is compared with them by proof, for every number and argument.
 
@@ -18,7 +18,7 @@ const SENTRY_TEXT: &str = include_str!("../../../policy/policies/hypercall-sentr
 const PATCH: &str = include_str!("../../../../lab/hypercall/patches/host-syscall.patch");
 const VMM: &str = include_str!("../../../../lab/hypercall/vmm.c");
 
-/// What the mail never lets through the hypercall; its `sigprocmask` is `rt_sigprocmask`.
+/// The calls that the mail never lets through the hypercall; its `sigprocmask` is `rt_sigprocmask`.
 const NEVER: [&str; 8] = [
     "clone",
     "exit",
@@ -30,7 +30,7 @@ const NEVER: [&str; 8] = [
     "rt_sigprocmask",
 ];
 
-/// What the patch refuses beyond that.
+/// The further calls that the patch rejects.
 const REFUSED_TOO: [&str; 9] = [
     "clone3",
     "fork",
@@ -43,7 +43,7 @@ const REFUSED_TOO: [&str; 9] = [
     "io_uring_register",
 ];
 
-/// What the Sentry may call, in the mail's order; its `ppol` is `ppoll`, its `settimer` is `setitimer`.
+/// The permitted calls of the Sentry, in the mail's order; its `ppol` is `ppoll`, its `settimer` is `setitimer`.
 const SENTRY: &str = "clock_gettime close dup dup3 epoll_create1 epoll_ctl epoll_pwait eventfd2 exit exit_group fallocate
     fchmod fcntl fstat fsync ftruncate futex getcpu getpid getrandom getsockopt gettid gettimeofday ioctl lseek madvise
     membarrier mincore mmap mprotect munmap nanosleep ppoll pread64 preadv preadv2 pwrite64 pwritev pwritev2 read recvmsg

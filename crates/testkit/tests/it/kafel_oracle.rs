@@ -1,4 +1,4 @@
-//! Kafel's policies against the programs that kafel makes of them: nsjail is asked.
+//! Kafel's policies against kafel's programs for them, by nsjail.
 //!
 //! Random policies, with mistakes, and each call of the tables with its arguments.
 
@@ -16,9 +16,9 @@ use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 
-/// Random policies, of which only `.ci/run full` tries all.
+/// Random policies; only `.ci/run full` tries all.
 const RANDOM: u64 = 1000;
-/// With more, programs don't fit into what the kernel takes.
+/// With more, programs exceed the kernel's limit.
 const RULES_IN_A_POLICY: usize = 400;
 const CALLS: &str = include_str!("../../../policy/data/kafel-calls.txt");
 
@@ -40,7 +40,7 @@ fn read(text: &str) -> Parsed {
     kafel::parse(&mut sources, root, &mut NoIncludes, &options)
 }
 
-/// Why tamis may refuse what kafel accepts.
+/// The reason for which tamis may reject a policy that kafel accepts.
 fn reason(diagnostics: &[Diagnostic]) -> Option<&'static str> {
     let mut errors = diagnostics
         .iter()
@@ -76,7 +76,7 @@ fn random_policies_are_what_kafel_makes_of_them() {
     classes.check_row("kafel", PACKAGE, 0);
 }
 
-/// A policy with a rule for each, whose action tells which it is.
+/// A policy with a rule for each, identified by its action.
 fn policy(rules: &[String]) -> String {
     let blocks = rules.iter().enumerate();
     let blocks = blocks.map(|(index, rule)| format!("ERRNO({}) {{ {rule} }}\n", index + 1));

@@ -1,4 +1,4 @@
-//! Learned policies: allowed is what was seen, within the base by proof.
+//! Learned policies: the recorded calls are allowed, within the base by proof.
 
 use tamis_abi::{Action, Arch, ArgIndex, Nr, SeccompData, syscall};
 use tamis_diag::Sources;
@@ -473,8 +473,8 @@ fn nothing_that_the_base_denies_is_allowed() {
     }
 }
 
-/// Whether all that one ruleset allows is allowed by the other, asked in a way of its own: together they are as
-/// strict as the first alone where that allows.
+/// Whether one ruleset allows only calls that the other allows, by an independent method: together they are as strict
+/// as the first alone for the calls that it allows.
 fn is_within(inner: &Ruleset, outer: &Ruleset) -> bool {
     let mut space = Space::new(Limits::default());
     let functions = [inner, outer].map(|ruleset| space.ruleset(ruleset).expect("small"));

@@ -1,4 +1,4 @@
-//! Learned policies: what decides what a call does is limited to what was seen, on every architecture.
+//! Learned policies: selecting arguments are limited to the recorded values, on every architecture.
 
 use tamis_abi::selector::{self, Selector};
 use tamis_abi::signature::{self, Width};

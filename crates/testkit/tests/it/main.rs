@@ -77,6 +77,6 @@ mod systemd_oracle;
 mod variables;
 mod widths_vs_kernel;
 
-/// Some properties of texts bound what readers allocate.
+/// Some properties of texts bound the allocations of readers.
 #[global_allocator]
 static COUNTING: tamis_testkit::work::Counting = tamis_testkit::work::Counting;

@@ -1,4 +1,4 @@
-//! Minijail's policies against what their grammar says: random ones whose meaning is known, and lines that are refused.
+//! Minijail's policies against their grammar: random ones with known meaning, and rejected lines.
 
 use tamis_abi::{Action, Arch, SeccompData};
 use tamis_diag::Sources;
@@ -10,7 +10,7 @@ use tamis_testkit::oracle::{Class, Classes};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
-/// Random policies, of which only `.ci/run full` tries all.
+/// Random policies; only `.ci/run full` tries all.
 const RANDOM: u64 = 2000;
 
 fn read(policy: &Policy) -> Option<Ruleset> {

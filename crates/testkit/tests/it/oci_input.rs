@@ -131,7 +131,7 @@ fn entries_follow_capabilities_kernel_and_architecture() {
 #[test]
 fn what_concerns_the_installation_is_kept() {
     let profile = read(SAMPLE, &OciOptions::docker(Arch::X86_64));
-    // Nothing in the sample notifies the listener, to which crun connects all the same.
+    // Nothing in the sample notifies the listener, but crun connects to it anyway.
     let found = profile.parsed.diagnostics.iter().map(|found| found.code);
     assert_eq!(found.collect::<Vec<_>>(), [code::OCI_RUNTIMES]);
     assert_eq!(profile.installation.flags, ["SECCOMP_FILTER_FLAG_LOG"]);
@@ -156,7 +156,7 @@ fn a_container_configuration_holds_a_profile() {
     );
     assert_eq!(alone.sections().len(), inside.sections().len());
     assert_eq!(answer(&inside, Arch::X86, "write", NO_ARGS), Action::ALLOW);
-    // What engines select by is no part of a configuration: runtimes ignore it.
+    // The engines' conditions are no part of a configuration: runtimes ignore them.
     let inside = ruleset(&configuration(SAMPLE), &options);
     assert_eq!(inside.sections().len(), 1);
     assert_eq!(

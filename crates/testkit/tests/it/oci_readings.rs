@@ -1,7 +1,7 @@
-//! The two readings of an OCI profile, on random profiles: what libseccomp makes of the entries, and their text.
+//! The two readings of an OCI profile, on random profiles: libseccomp's result for the entries, and their text.
 //!
-//! Both are compared with rulesets that are made here of the entries: one rule for each, sorted by strictness. The prover
-//! decides. The calls have numbers of their own on every architecture, so that no multiplexer takes part.
+//! Both are compared with rulesets that are generated here from the entries: one rule for each, sorted by strictness.
+//! The prover decides. The calls have separate numbers on every architecture, so that no multiplexer is involved.
 
 use std::cmp::Reverse;
 
@@ -32,7 +32,7 @@ fn random_profile(seed: u64) -> Profile {
     profile
 }
 
-/// What tamis reads, with the codes of the diagnostics; `None` if libseccomp refuses the profile.
+/// tamis's reading, with the codes of the diagnostics; `None` if libseccomp rejects the profile.
 fn read(profile: &Profile, reading: Reading) -> Option<(Ruleset, Vec<Code>)> {
     let mut sources = Sources::new();
     let source = sources.add("random.json", profile.to_json());
@@ -116,8 +116,8 @@ fn strictness(action: Action) -> i32 {
     Action::precedence(action.kind.ret())
 }
 
-/// A warning says that libseccomp grants more than the entries, exactly if it does: more than the loosest of the
-/// entries that match, or than the default.
+/// A warning is reported exactly if libseccomp grants more than the entries: more than the loosest of the matching
+/// entries, or than the default.
 #[test]
 fn a_warning_says_that_libseccomp_grants_more() {
     let (mut looser, mut others) = (0, 0);

@@ -137,8 +137,8 @@ fn say(name: &str, policy: &Subject, program: &Subject) -> ComparisonResult {
     result
 }
 
-/// Other compilers' programs for one policy. They may differ where the policy says nothing: foreign architectures,
-/// x32 numbers, the errno. Those by libseccomp and kafel do not differ otherwise.
+/// Other compilers' programs for one policy. They may differ outside of the policy: foreign architectures, x32 numbers,
+/// the errno. Those by libseccomp and kafel do not differ otherwise.
 #[test]
 fn peers_against_their_policies() {
     let Some(programs) = corpus::files("peers", ".bpf") else {

@@ -48,10 +48,10 @@ fn installation_of(library: &Path, test: &str) -> PathBuf {
     lib
 }
 
-/// What a script prints with a module of `modules`, or else with Debian's.
+/// The output of a script with a module of `modules`, or else with Debian's.
 fn output(script: &str, words: &[&Path], modules: Option<&Path>) -> String {
     let mut command = Command::new(PYTHON);
-    // Processes that a script forks must not print what it has printed.
+    // Forked processes of a script must not repeat its buffered output.
     command.arg("-u").arg(scripts().join(script)).args(words);
     command.env("PYTHONIOENCODING", "utf-8");
     match modules {

@@ -1,5 +1,5 @@
-//! What readers allocate and say is in proportion to the text, also for hostile ones. The bounds are those of the fuzz
-//! targets.
+//! The allocations and messages of readers are in proportion to the text, also for hostile ones. The bounds are those
+//! of the fuzz targets.
 
 use tamis_testkit::generate::hostile::texts;
 use tamis_testkit::property;

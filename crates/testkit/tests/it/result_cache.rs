@@ -78,7 +78,7 @@ fn of_generated_stacks() {
     assert!((all / 10..all - all / 10).contains(&answers));
 }
 
-/// A random program in which most loads are of the number or the architecture, and whose first test is of the latter.
+/// A random program with mostly loads of the number or the architecture, which tests the latter first.
 fn about_numbers(rng: &mut Rng, body_insns: usize) -> Program {
     let random = program(rng, body_insns, Endian::Little);
     let arch = Op::Branch {
@@ -112,8 +112,8 @@ fn of_the_corpus() {
     }
 }
 
-/// Docker's filter as libseccomp makes it: what is decided by the number is, and what depends on arguments goes on at
-/// the first load of one.
+/// Docker's filter as libseccomp compiles it: calls are decided by the number, or continue at the first load of an
+/// argument.
 #[test]
 fn of_dockers_filter() {
     let Some(program) = corpus::program("docker/docker-libseccomp-opt1.bpf") else {
@@ -138,7 +138,7 @@ fn of_dockers_filter() {
     );
 }
 
-/// Tests of many bits would tell millions of numbers apart; the table stays small all the same.
+/// Tests of many bits would distinguish millions of numbers; the table stays small all the same.
 #[test]
 fn of_a_filter_that_tells_all_numbers_apart() {
     let arch = Op::branch(tamis_bpf::Test::Eq, Arch::X86_64.audit(), 0, 0);

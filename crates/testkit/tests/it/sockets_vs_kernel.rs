@@ -23,7 +23,7 @@ fn sockets() -> Option<Packets> {
     }
 }
 
-/// Compares the answers to a list and says whether it is accepted.
+/// Compares the results for a list and returns whether it is accepted.
 fn agreed(sockets: &Packets, insns: &[Insn]) -> bool {
     let problems = problems(insns);
     let expected = match problems.is_empty() {
@@ -140,8 +140,8 @@ fn the_interpreter_on_generated_programs_and_packets() {
     assert!(others > seeds::least(5000));
 }
 
-/// The headers of the link layer are not those of the model here: a socket of AF_UNIX has none. What only the model takes for the
-/// same isn't proved to be.
+/// The headers of the link layer are not those of the model here: a socket of AF_UNIX has none. Programs that are equal
+/// only in the model are not proved equal.
 #[test]
 fn what_the_kernel_distinguishes_is_not_proved_equal() {
     let Some(sockets) = sockets() else {
@@ -161,7 +161,8 @@ fn what_the_kernel_distinguishes_is_not_proved_equal() {
     assert_eq!(agree, Ok(false));
 }
 
-/// A packet of AF_UNIX has no device. The value of A is asked of the kernel before the load, which returns what was answered.
+/// A packet of AF_UNIX has no device. The comparison with A is placed before the load, whose early end returns its
+/// result.
 #[test]
 fn a_load_from_no_device_returns_a() {
     let Some(sockets) = sockets() else {

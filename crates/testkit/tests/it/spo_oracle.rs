@@ -10,7 +10,7 @@ use tamis_testkit::oracle::{Class, Classes};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
-/// Random resources, of which only `.ci/run full` tries all.
+/// Random resources; only `.ci/run full` tries all.
 const RANDOM: u64 = 1000;
 
 fn read(

@@ -1,8 +1,8 @@
 //! Units against the filters that the machine's systemd installs for them.
 //!
-//! Random units are started by systemd in namespaces, and the filters of their processes are proved equal to the ruleset
-//! that tamis reads, or stricter for a reason that is listed here. Calls whose names the machine's libseccomp doesn't
-//! know are left out: systemd ignores those names, and a newer libseccomp knows them.
+//! Random units are started by systemd in namespaces, and the filters of their processes are proved equal to the
+//! ruleset of tamis, or stricter for a reason that is listed here. Calls unknown to the machine's libseccomp are
+//! excluded: systemd ignores their names, and a newer libseccomp has them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,11 +41,11 @@ const SERVICES: &str = "/usr/lib/systemd/system";
 const KEPT: &str = "fcntl close";
 /// Calls that systemd makes from its first filter to the start of the program.
 const STARTING: &str = "brk close execve fcntl mmap mprotect munmap prctl seccomp write";
-/// Random units, of which only `.ci/run full` tries all.
+/// Random units; only `.ci/run full` tries all.
 const RANDOM: u64 = 1500;
 const LOCAL: [Arch; 3] = [Arch::X86_64, Arch::X86, Arch::X32];
 
-/// The systemd that is installed, as it says itself: `systemd 252 (252.38-1~deb12u1)`.
+/// The installed systemd, by its own output: `systemd 252 (252.38-1~deb12u1)`.
 fn installed() -> SystemdVersion {
     static INSTALLED: LazyLock<SystemdVersion> = LazyLock::new(|| {
         let text = Systemd::version().expect("it was found before");
@@ -62,14 +62,14 @@ fn options() -> SystemdOptions {
     }
 }
 
-/// Reads the text of `systemctl cat`: no name of a unit says that it is another.
+/// Reads the text of `systemctl cat`: no name of a unit identifies it as a single file.
 fn read(text: &str) -> Parsed {
     let mut sources = Sources::new();
     let source = sources.add("<stdin>", text);
     systemd::parse(&sources, source, &options())
 }
 
-/// How many filters systemd is said to install.
+/// The number of filters that tamis predicts.
 fn count(text: &str) -> usize {
     let mut sources = Sources::new();
     let source = sources.add("<stdin>", text);
@@ -113,8 +113,8 @@ fn compare(ruleset: &Ruleset, filters: &[Program], mask: &Ruleset, scope: &Scope
     )
 }
 
-/// Whether the only errors are of lines outside of a section, and a drop-in begins with such lines: systemd sees files, and
-/// not what looks like their titles.
+/// Whether the only errors are of lines outside of a section, and a drop-in begins with such lines: systemd has files,
+/// not the ambiguous titles.
 fn is_unclear(unit: &Unit, diagnostics: &[Diagnostic]) -> bool {
     let mut drop_ins = unit.drop_ins.iter();
     let has_bare = drop_ins.any(|text| !text.starts_with('['));
@@ -130,7 +130,7 @@ fn judge(unit: &Unit, started: &Started, mask: &Ruleset) -> Class {
         Started::NotLoaded => None,
         Started::Failed { status, .. } if *status == EXIT_SECCOMP << 8 => None,
         Started::Failed { filters, .. } => match filters {
-            // What fails later, such as the execution of the program, fails under all filters.
+            // A later failure, such as of the execution of the program, occurs under all filters.
             Some(filters) => Some(filters),
             None => return KILLED,
         },
@@ -168,7 +168,7 @@ fn judge(unit: &Unit, started: &Started, mask: &Ruleset) -> Class {
     Class::Wrong(format!("{report:x?}"))
 }
 
-/// systemd, and what its libseccomp knows.
+/// systemd, and the calls of its libseccomp.
 struct Oracle {
     systemd: Systemd,
     library: Library,
@@ -201,7 +201,7 @@ impl Oracle {
             .ok()
     }
 
-    /// Starts units and counts what became of them; prints each that is wrong.
+    /// Starts units and counts their classes; prints each wrong one.
     fn classes(&self, units: &[Unit]) -> Classes {
         let mut classes = Classes::default();
         for units in units.chunks(UNITS_IN_A_BOOT) {
@@ -218,8 +218,7 @@ impl Oracle {
         classes
     }
 
-    /// Whether systemd complains of more lines of a unit than there are diagnostics. It doesn't know all names of calls
-    /// that tamis knows.
+    /// Whether systemd complains about more lines of a unit than there are diagnostics. tamis has more names of calls.
     fn is_silent(&self, unit: &Unit, loaded: &Loaded) -> bool {
         let is_newer = |message: &str| {
             let name = message.rsplit_once("Failed to parse system call, ignoring: ");
@@ -393,7 +392,7 @@ fn services_of_the_machine() -> Vec<Unit> {
     texts.filter(|text| !text.is_empty()).map(unit).collect()
 }
 
-/// The ruleset without denials of what systemd calls from its first filter to the start of the program: most processes
+/// The ruleset without denials of systemd's own calls from its first filter to the start of the program: most processes
 /// get there, and the filters can be read. `None` if it denies the whole architecture. A drop-in names calls for all
 /// architectures at once.
 fn kept_alive(ruleset: &Ruleset) -> Option<Ruleset> {
@@ -413,7 +412,7 @@ fn kept_alive(ruleset: &Ruleset) -> Option<Ruleset> {
     Some(Ruleset::new(sections, ruleset.bad_arch).expect("no architecture twice"))
 }
 
-/// Drop-ins that say random rulesets.
+/// Drop-ins exported from random rulesets.
 fn exported() -> Vec<Unit> {
     let exporter = export::ALL.into_iter().find(|own| own.name == "systemd");
     let exporter = exporter.expect("an exporter");

@@ -1,14 +1,14 @@
-//! Files near the limits of what each reader of the command accepts, for what reading costs: many tiny elements, many
-//! different values, long strings, wide and deep documents.
+//! Files near the limits of each reader of the command, for the cost of reading: many tiny elements, many different
+//! values, long strings, wide and deep documents.
 //!
-//! Policies and programs that are mistaken are in [`texts`](super::texts). [`SOURCES`] is the list of readers: every
-//! file of the product's source that reads a user's file is in it, so that a new one without inputs here is noticed.
+//! Policies and programs with mistakes are in [`texts`](super::texts). [`SOURCES`] is the list of readers: every file
+//! of the product's source that reads a user's file is in it, so that a new one without inputs here is noticed.
 
 mod files;
 mod policies;
 mod profiles;
 
-/// The files of the product's source that read what others wrote, and what shows that they keep to the limits.
+/// The files of the product's source that read untrusted input, with the evidence that they keep to the limits.
 pub const SOURCES: [(&str, By); 17] = [
     ("crates/embed/src/file.rs", By::Loader),
     (
@@ -38,7 +38,7 @@ pub const SOURCES: [(&str, By); 17] = [
     ("crates/tamis/src/filter.rs", By::Loader),
 ];
 
-/// What shows that a reader keeps to the limits.
+/// The evidence that a reader keeps to the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// Inputs of [`all`] with this source.
@@ -54,13 +54,13 @@ pub enum By {
 pub struct Reading {
     /// The file of the source that takes them, one of [`SOURCES`].
     pub source: &'static str,
-    /// What is hard about them.
+    /// The difficulty.
     pub name: &'static str,
     /// Their names and contents.
     pub files: Vec<(&'static str, Vec<u8>)>,
     /// The command; names of files are relative to their folder.
     pub args: Vec<&'static str>,
-    /// What rules may take besides, which are limited by their number and not by the size of their text.
+    /// The additional memory for rules, which are limited by their number and not by the size of their text.
     pub rules_bytes: usize,
 }
 
@@ -106,7 +106,7 @@ pub fn all(long_bytes: usize) -> Vec<Reading> {
 /// A bit less than the values and keys of a JSON document whose reader counts 2^20 commas.
 const VALUES: usize = (1 << 20) - 100;
 
-/// A text of elements: what is before, between and behind them; and limits, of its bytes and of their number.
+/// A text of elements: the parts before, between and after them; and limits of its bytes and of their number.
 struct List<'l> {
     parts: [&'l str; 3],
     bytes: usize,

@@ -8,7 +8,7 @@ use crate::rng::Rng;
 /// A text and the kind it is to be read as.
 #[derive(Clone, Debug)]
 pub struct HostileText {
-    /// What is hard about it.
+    /// The difficulty.
     pub name: String,
     /// The value of `--from`.
     pub kind: &'static str,
@@ -49,7 +49,7 @@ fn valid(name: impl Into<String>, kind: &'static str, text: impl Into<Vec<u8>>) 
     }
 }
 
-/// Texts in which nothing, or nearly so, is a word of the language.
+/// Texts with hardly any word of the language.
 fn without_words(long_mb: usize) -> Vec<HostileText> {
     let long = long_mb * MB;
     let many = |what: &str| format!("{long_mb} MB of {what}");

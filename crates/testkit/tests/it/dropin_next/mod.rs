@@ -1,5 +1,5 @@
-//! The library with what libseccomp's main branch has beyond 2.6.1, and the other one, which has nothing of it: by a C
-//! program that is compiled against the headers of each.
+//! The library with the additions of libseccomp's main branch after 2.6.1, and the one without: a C program is compiled
+//! against the headers of each.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use tamis_testkit::libseccomp::{built_library, built_next_library};
 use tamis_testkit::libseccomp_program::compile;
 use tamis_testkit::skip::{self, Need};
 
-/// The functions of 2.6.1, of which nothing may be lost.
+/// The functions of 2.6.1, which must all exist.
 const FUNCTIONS: usize = 37;
 
 /// The program for a release and the folder with its library; `None`, with a message, without a C compiler.
@@ -22,7 +22,7 @@ fn program(release: Release, test: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// What a part of the program prints.
+/// The output of a part of the program.
 fn printed(folder: &Path, part: &str) -> String {
     let mut command = Command::new(folder.join("program"));
     command.arg(part).env("LD_LIBRARY_PATH", folder);

@@ -1,4 +1,4 @@
-//! Machine code returns what the reference interpreter returns.
+//! Machine code and the reference interpreter return the same values.
 
 use tamis_abi::{Endian, SeccompData, Word};
 use tamis_bpf::packet::{self, Extra, Load};
@@ -302,7 +302,7 @@ fn a_run_from_any_of_its_states_ends_the_same() {
     println!("{entries} entries");
 }
 
-/// Filters of a stack, with entries in all of them in any order, give what each gives alone.
+/// Filters of a stack, with entries in all of them in any order, have the same results as each alone.
 #[test]
 fn the_filters_of_a_stack_run_alone_and_from_their_entries() {
     if without_jit() {

@@ -1,6 +1,6 @@
-//! Packets that end just before, at and behind the last byte that a load asks for: every length from 0 on, with inaccessible
-//! pages before and behind the bytes. Places are computed from an X near 2^31 and 2^32 too, and X changes between
-//! loads, so that what was asked for on behalf of the old X says nothing about the new one.
+//! Packets that end just before, at and after the last byte that a load tests: every length from 0 on, with
+//! inaccessible pages before and after the bytes. Places are computed from an X near 2^31 and 2^32 too, and X changes
+//! between loads, so that tests on behalf of the old X don't apply to the new one.
 
 use tamis_bpf::packet::{Extra, Load, Op, Packet, Program, Size};
 use tamis_bpf::{AluOp, Operand, Test, interp};
@@ -16,7 +16,7 @@ use super::agreement::without_jit;
 const LINK: u32 = 0xffe0_0000;
 const NETWORK: u32 = 0xfff0_0000;
 
-/// What runs programs on the first bytes of a packet and counts the evaluations.
+/// Runs programs on the first bytes of a packet and counts the evaluations.
 struct Judge {
     guarded: Guarded,
     evaluations: u32,
@@ -140,7 +140,7 @@ fn what_is_asked_for_ahead_ends_no_packet_that_is_long_enough() {
     let yes = Op::RetImm(7);
     // The farthest load decides if all are made.
     assert_eq!(accepted(&[byte(3), half(20), word(8), yes]), from(22));
-    // The bytes count from 1: byte 12 is 13. The other way returns 0, asks for more, or for less.
+    // The bytes count from 1: byte 12 is 13. The other path returns 0, or tests more, or less.
     let either = |no: &[Op]| accepted(&[&[byte(12), equals(13, 0, 2), half(20), yes], no].concat());
     assert_eq!(either(&[Op::RetImm(0)]), from(22));
     assert_eq!(either(&[word(40), yes]), from(22));
@@ -154,7 +154,7 @@ fn what_is_asked_for_ahead_ends_no_packet_that_is_long_enough() {
     assert_eq!(accepted(&both_areas), from(24));
     // The network layer begins at 14.
     assert_eq!(accepted(&[byte(3), byte(NETWORK + 9), yes]), from(24));
-    // What can't be loaded at all.
+    // Impossible loads.
     assert_eq!(accepted(&[byte(3), byte(0x8000_0000), yes]), never());
     assert_eq!(accepted(&[byte(3), word(0x7fff_fffd), yes]), never());
 }
@@ -217,7 +217,7 @@ fn what_was_asked_for_from_x_ends_with_x() {
         let found = after(old, Op::Tax, 0, 4, x);
         assert_eq!(found, from(old as usize + 6), "{old}");
     }
-    // The whole length is that of the packet, of which less may be captured.
+    // The whole length is that of the packet, possibly more than captured.
     let from_end = |k: u32| accepted(&[Op::LoadXLen, at_x(Size::Byte, k), Op::RetImm(7)]);
     assert_eq!(from_end(0_u32.wrapping_sub(80)), from(1));
     assert_eq!(from_end(0_u32.wrapping_sub(1)), [80]);
@@ -261,7 +261,7 @@ fn places_near_the_ends_of_all_areas() {
     judge.finish(20);
 }
 
-/// A number at which areas or the lengths of packets end.
+/// A number at an edge of areas or of the lengths of packets.
 fn edge(rng: &mut Rng) -> u32 {
     let edge = *rng.choose(&[0, 0, 0, 0, 4, 8, 0x8000_0000, LINK, NETWORK]);
     match rng.chance(1, 3) {
@@ -270,7 +270,7 @@ fn edge(rng: &mut Rng) -> u32 {
     }
 }
 
-/// An instruction in front of so many others: mostly loads, and what changes X between them.
+/// An instruction in front of `behind` others: mostly loads, and changes of X between them.
 fn random_op(rng: &mut Rng, behind: usize) -> Op {
     let size = *rng.choose(&Size::ALL);
     let near = rng.range(0..=7) as u32;

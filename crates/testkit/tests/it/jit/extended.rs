@@ -1,5 +1,5 @@
-//! Machine code of extended programs gives what the interpreters give: results, the written context, faults. Contexts and
-//! packets lie between inaccessible pages.
+//! Machine code of extended programs has the results of the interpreters: values, the written context, faults. Contexts
+//! and packets are between inaccessible pages.
 
 use tamis_abi::Endian;
 use tamis_ebpf::check::{Checked, Field, Layout, check};
@@ -55,7 +55,7 @@ fn random_programs_give_the_same_and_touch_nothing_else() {
     let layout = Layout::socket_filter();
     let mut guarded = [Guarded::page(), Guarded::page()];
     let (mut results, mut alone, mut faults, mut loops) = (0_u32, 0_u32, 0_u32, 0_u32);
-    // What an earlier evaluation left on the stack is there for the next one.
+    // The next evaluation sees the stack of an earlier one.
     let mut frames = Frames::default();
     for seed in seeds::of(0..8000) {
         let mut rng = Rng::new(seed);
@@ -117,7 +117,7 @@ fn random_programs_give_the_same_and_touch_nothing_else() {
     assert!(alone > seeds::least(10_000));
 }
 
-/// What an evaluation can lack is the same fault of every engine, with the instruction that needs it.
+/// A missing part of an evaluation is the same fault of every engine, with the instruction that needs it.
 #[test]
 fn what_is_missing_is_the_same_fault_of_every_engine() {
     if without_jit() {
@@ -164,7 +164,7 @@ fn what_is_missing_is_the_same_fault_of_every_engine() {
     );
 }
 
-/// A loop whose body is longer or shorter than what short jumps reach.
+/// A loop whose body is longer or shorter than the range of short jumps.
 #[test]
 fn loops_have_exact_jumps() {
     if without_jit() {
@@ -234,7 +234,7 @@ fn calls_keep_what_they_must() {
         Argument::Scalar,
     ];
     helpers.register(7, signature, Box::new(sum));
-    // Each function puts a number in r6 to r9, calls the next, and adds what is still there; the last calls the host.
+    // Each function puts a number in r6 to r9, calls the next, and adds the preserved ones; the last calls the host.
     let mut text = String::from(
         "*(u64 *)(r10 - 8) = 5\nr6 = r1\nr7 = 1\nr8 = 2\nr9 = 3\nr1 = r10\nr1 += -8\n*(u64 *)(r10 - 16) = r1\n\
          r1 = *(u64 *)(r10 - 16)\ncall pc+7\nr0 += r7\nr0 += r8\nr0 += r9\nr2 = *(u64 *)(r10 - 8)\nr0 += r2\n\

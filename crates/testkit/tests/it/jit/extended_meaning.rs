@@ -1,4 +1,4 @@
-//! What extended instructions mean, as terms of SMT-LIB over the registers and the memory of the machine.
+//! The meaning of extended instructions, as terms of SMT-LIB over the registers and the memory of the machine.
 
 use tamis_ebpf::check::Access;
 use tamis_ebpf::insn::Address;
@@ -9,7 +9,7 @@ use super::extended_model::{extended, field, low, number, reversed, stored};
 
 /// The machine's registers of r0 to r9, by their numbers.
 pub(super) const MACHINE: [usize; 10] = [0, 7, 6, 8, 9, 12, 3, 13, 14, 15];
-/// What every template leaves as it is: the pointers to stack, state, context and frame.
+/// The registers that every template preserves: the pointers to stack, state, context and frame.
 pub(super) const KEPT: [usize; 4] = [4, 5, 10, 11];
 pub(super) const FRAMES: usize = 4;
 pub(super) const STACK_BYTES: usize = FRAMES * 512;
@@ -24,7 +24,7 @@ pub(super) struct Case {
     pub(super) assumption: String,
 }
 
-/// Where an instruction leads under a condition, and what it changes.
+/// The successor of an instruction under a condition, with its changes.
 pub(super) struct Way {
     pub(super) condition: String,
     pub(super) exit: usize,
@@ -66,7 +66,7 @@ fn arithmetic(width: Width, alu: AluOp, a: &str, b: &str) -> String {
     let bits = bits(width);
     let zero = number(0, bits);
     let of = |function: &str| format!("({function} {a} {b})");
-    // What the quotient and the remainder by -1 are for every dividend, said in a way that needs no division.
+    // The quotient and the remainder by -1 for every dividend, in terms without a division.
     let by_minus_one = |result: &str, other: &str| {
         format!("(ite (= {b} {}) {result} {other})", number(u64::MAX, bits))
     };
@@ -139,7 +139,7 @@ fn is_context(at: Address) -> String {
     format!("(= ((_ extract 63 32) {}) {})", address(at), number(1, 32))
 }
 
-/// What the checker says of an access.
+/// The checker's guarantee for an access.
 pub(super) fn promise(access: Access, at: Address, size: Size) -> String {
     let offset = low(32, &address(at));
     let inside = |bytes: usize| {
@@ -185,7 +185,7 @@ fn atomic_changes(width: Width, atomic: Atomic, src: Reg) -> (Vec<(Reg, String)>
     (registers, stored("m", bytes, &new))
 }
 
-/// What the instruction means.
+/// The meaning of the instruction.
 pub(super) fn ways(case: &Case) -> Vec<Way> {
     let next = case.template.no;
     let way = |registers: Vec<(Reg, String)>, memory: String| {

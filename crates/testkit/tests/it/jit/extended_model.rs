@@ -1,9 +1,9 @@
-//! What the x86-64 instructions of extended programs do, as terms of SMT-LIB.
+//! The effects of the x86-64 instructions of extended programs, as terms of SMT-LIB.
 //!
-//! As for filters, code is decoded by another project's decoder, and what the model doesn't know is refused. Registers
-//! are terms of 64 bits. An instruction accesses eight bytes of memory at one place: they are a term, and the addresses of
-//! all accesses are kept, to be compared with that place. The state of the evaluation, to which RBP points, is apart: its
-//! fields are terms that don't change.
+//! As for filters, code is decoded by another project's decoder, and instructions outside of the model are rejected.
+//! Registers are terms of 64 bits. An instruction accesses eight bytes of memory at one place: they are a term, and the
+//! addresses of all accesses are kept, to be compared with that place. The state of the evaluation, to which RBP
+//! points, is separate: its fields are terms that don't change.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
@@ -122,10 +122,10 @@ pub(super) fn reversed(bytes: usize, term: &str) -> String {
 }
 
 impl Code<'_> {
-    /// All ways through the code.
+    /// All paths through the code.
     ///
     /// # Errors
-    /// What the model doesn't know.
+    /// The instruction outside of the model.
     pub(super) fn outcomes(&self) -> Result<Vec<Outcome>, String> {
         let mut outcomes = Vec::new();
         let mut open = vec![(0, "true".to_owned(), Machine::start())];

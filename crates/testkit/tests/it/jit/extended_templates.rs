@@ -63,10 +63,10 @@ fn is_right(case: &Case, outcome: &Outcome, way: &Way, is_end: bool) -> String {
     equal + ")"
 }
 
-/// The questions for Z3, each of which must be refuted.
+/// The questions for Z3, which must all be refuted.
 ///
 /// # Errors
-/// What the model of the machine doesn't know.
+/// The instruction outside of the machine's model.
 fn questions(case: &Case) -> Result<Vec<String>, String> {
     let zero = zero_end(case);
     let code = Code {
@@ -238,7 +238,7 @@ fn arithmetic(cases: &mut Vec<Case>, width: Width, alu: AluOp, options: &Options
     }
 }
 
-/// What has no constant that is left open.
+/// Instructions without a constant that is left open.
 fn moves() -> Vec<Op> {
     let mut ops = Vec::new();
     for width in Width::ALL {

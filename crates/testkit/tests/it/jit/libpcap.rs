@@ -1,4 +1,4 @@
-//! Programs that libpcap makes of expressions return what libpcap's interpreter returns.
+//! libpcap's programs for expressions have the results of libpcap's interpreter.
 
 use tamis_bpf::packet::{Packet, Program};
 use tamis_jit::{Options, Socket};

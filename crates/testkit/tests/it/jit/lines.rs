@@ -30,7 +30,7 @@ fn joins_jump(insn: &Instruction) -> bool {
     )
 }
 
-/// Where the jumps of code lie, with what is run as one with them.
+/// The ranges of the jumps in code, including fused instructions.
 fn jumps(code: &[u8]) -> Vec<Range<u64>> {
     let address = code.as_ptr() as u64;
     let mut jumps = Vec::new();

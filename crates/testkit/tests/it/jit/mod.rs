@@ -1,4 +1,4 @@
-//! The machine code of programs: what it returns, and proofs of what its templates do.
+//! The machine code of programs: its results, and proofs of its templates.
 
 mod agreement;
 mod bounds;

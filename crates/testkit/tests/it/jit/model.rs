@@ -1,11 +1,11 @@
-//! What a few x86-64 instructions do, as terms of SMT-LIB.
+//! The effects of a few x86-64 instructions, as terms of SMT-LIB.
 //!
-//! Code is decoded by another project's decoder, so what is proved is what the machine would execute. The model
-//! follows volume 2 of Intel's manual; code with any other instruction, operand or address is refused.
+//! Code is decoded by another project's decoder, so the proof is about the instructions that the machine would execute.
+//! The model follows volume 2 of Intel's manual; code with any other instruction, operand or address is rejected.
 //!
-//! Registers are terms of 64 bits. Memory is what templates may access: sixteen words below the stack pointer, and
-//! either sixteen words that the first argument points to, or a packet of as many bytes as the second one says and a
-//! record at the fifth one. An access to a packet outside of it is an exception.
+//! Registers are terms of 64 bits. Memory consists of the accessible parts: sixteen words below the stack pointer, and
+//! either sixteen words behind the first argument, or a packet with the length in the second one and a record at the
+//! fifth one. An access to a packet outside of it is an exception.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
@@ -119,8 +119,8 @@ impl Machine {
         &self.slots[index]
     }
 
-    /// Whether all registers that a function must preserve are as at the start, and those in which the next
-    /// instruction expects the input: RSI, RDI, R8 and R9.
+    /// Whether all callee-saved registers are as at the start, and also the registers with the input: RSI, RDI, R8 and
+    /// R9.
     pub(super) fn preserves(&self) -> bool {
         let preserved = [3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15];
         preserved
@@ -138,10 +138,10 @@ fn low_half(term: &str) -> String {
 }
 
 impl Code<'_> {
-    /// All ways through the code from its first byte.
+    /// All paths through the code from its first byte.
     ///
     /// # Errors
-    /// What the model doesn't know.
+    /// The instruction outside of the model.
     pub(super) fn outcomes(&self) -> Result<Vec<Outcome>, String> {
         let mut outcomes = Vec::new();
         let mut open = vec![(0, "true".to_owned(), Machine::start())];
@@ -401,7 +401,7 @@ impl Machine {
         Ok(())
     }
 
-    /// EAX = EDX:EAX / operand. Where EDX is 0, which is told apart to keep terms small, the operands have 32 bits.
+    /// EAX = EDX:EAX / operand. The case EDX = 0 is separate to keep terms small: the operands then have 32 bits.
     fn divide(&mut self, insn: &Instruction, code: &Code<'_>) -> Result<(), String> {
         let by = self.source(insn, 0, code)?;
         let (low, high) = (self.low(0), self.low(2));
@@ -445,7 +445,7 @@ impl Machine {
         }
     }
 
-    /// What an instruction loads, as many bits as its memory operand has.
+    /// The loaded value, with the width of the memory operand.
     fn load(&mut self, insn: &Instruction, code: &Code<'_>) -> Result<String, String> {
         if code.has_packet && insn.memory_base() == Register::RDI {
             if self.registers[7] != "r7" || insn.memory_index_scale() != 1 {

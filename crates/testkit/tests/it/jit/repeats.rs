@@ -1,6 +1,6 @@
-//! Programs of sockets that ask for the same again and again, as those of `tcpdump` do: what is left out of their code
-//! has no effect, what stays in the order of the packet's bytes is compared in that order, and packets that end between two
-//! loads end the program as they should.
+//! Socket programs with repeated loads, like those of `tcpdump`: removed code has no effect, values that stay in the
+//! order of the packet's bytes are compared in that order, and packets that end between two loads end the program
+//! correctly.
 
 use tamis_bpf::packet::{Ancillary, Extra, Load, Metadata, Op, Packet, Program, Size};
 use tamis_bpf::{AluOp, Operand, Test, interp};
@@ -14,7 +14,7 @@ use super::agreement::without_jit;
 /// The places of packets that programs look at, the same in the link layer's area, and places that are nowhere.
 const PLACES: [u32; 6] = [2, 3, 4, 0xffe0_0003, 0xfff0_0001, 0x8000_0000];
 
-/// What is known of packets that come from a device.
+/// The ancillary values of packets from a device.
 const WITH_DEVICE: Metadata = Metadata::NONE.with(Ancillary::InterfaceIndex, 0x0800);
 
 /// An instruction that has often been run before, in front of so many others.

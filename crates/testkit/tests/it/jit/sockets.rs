@@ -1,7 +1,7 @@
-//! The templates that only sockets have do what their instructions mean, for all packets of all lengths, values beside
-//! them, registers and offsets; and what they read is inside of the packet.
+//! The templates for sockets only have the effects of their instructions, for all packets of all lengths, ancillary
+//! values, registers and offsets; and they read only inside of the packet.
 //!
-//! An offset stands in the code as a displacement or a constant, itself or as the end of what is loaded. It is left open
+//! An offset is in the code as a displacement or a constant, itself or as the end of the loaded bytes. It is left open
 //! there, so that one proof holds for all offsets of an area with the same code around them.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use tamis_testkit::smt;
 use super::model::{Code, Exit, Machine, Outcome, extended, hex32, hex64, is_outside, packet_byte};
 use super::templates::{SEED, ask, constants, layouts, leaves};
 
-/// An instruction and its code, with what its constants stand for.
+/// An instruction and its code, with the meaning of its constants.
 #[derive(Debug)]
 struct Case {
     op: Op,
@@ -26,7 +26,7 @@ struct Case {
     template: Template,
     constants: Vec<(usize, String)>,
     displacements: Vec<(usize, String)>,
-    /// What is known about the constant `k` of the instruction.
+    /// The assumption about the constant `k` of the instruction.
     assumption: String,
 }
 
@@ -94,10 +94,10 @@ fn facts() -> [Facts; 4] {
     [Facts::NOTHING, small_x, long_packet, long_behind_x]
 }
 
-/// More than what most loads need, and less than what others do.
+/// More than most loads need, and less than others.
 const ASKED_BYTES: u32 = 0x1_0000;
 
-/// Every way in which an instruction can load something that has its own code.
+/// The variants of an instruction's load with separate code.
 fn loadings(op: Op, facts: Facts, options: &Options) -> Vec<Loading> {
     let is_one_byte = place(op).is_none_or(|(_, bytes)| bytes == 1);
     let can_ask = options.harden.is_none()
@@ -156,7 +156,7 @@ fn is_in_any_area(op: Op, facts: Facts) -> bool {
     }
 }
 
-/// The offset in an instruction, and the size of what it loads.
+/// The offset in an instruction, and the size of its load.
 fn place(op: Op) -> Option<(u32, u32)> {
     match op {
         Op::LoadData(Load::Absolute(size, k) | Load::Indexed(size, k)) => Some((k, size.bytes())),
@@ -165,8 +165,8 @@ fn place(op: Op) -> Option<(u32, u32)> {
     }
 }
 
-/// What all of a code's cases have in common: the kind of the instruction and of what it loads, what is known, the code without the
-/// offsets that are left open, and what is assumed of them.
+/// The common part of all cases of a code: the kind of the instruction and of its load, the facts, the code without the
+/// offsets that are left open, and the assumptions about them.
 type Skeleton = (u16, Loading, Option<u32>, Vec<u8>, String);
 
 fn case(
@@ -225,8 +225,8 @@ fn case(
     (case, skeleton)
 }
 
-/// What is known of the end of what is loaded, if it is one from the start of the packet or from X: that it isn't behind what was
-/// found readable, or what the code asks for, or is behind the latter.
+/// The facts about the end of the loaded bytes, if it is counted from the start of the packet or from X: it is within
+/// the bytes that were found readable or that the code tests, or beyond the latter.
 fn covered(case: &Case, own_end: Option<u32>, end: &str) -> String {
     let readable_bytes = match case.op {
         Op::LoadData(Load::Indexed(..)) => case.facts.x_readable_bytes,
@@ -244,7 +244,7 @@ fn covered(case: &Case, own_end: Option<u32>, end: &str) -> String {
 /// The offset in an area, of 20 bits, as a term of 32.
 const NEAR: &str = "(concat #x000 n)";
 
-/// Finds the numbers in the code that are one of the ends of what is loaded; whether there are any.
+/// Finds the numbers in the code that are one of the ends of the loaded bytes; returns whether there are any.
 fn leave_open(case: &mut Case, code: &mut [u8], ends: &[(u32, String)], options: &Options) -> bool {
     let bytes = code.to_vec();
     let mut decoder = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE);
@@ -337,7 +337,8 @@ fn is_behind_x(bytes: u32) -> String {
     }
 }
 
-/// What an instruction gives: the condition that it goes on, and then A and X; the return value if not.
+/// The meaning of an instruction: the condition that the program continues, and then A and X; otherwise the return
+/// value.
 struct Meaning {
     goes_on: String,
     ret: String,
@@ -345,7 +346,7 @@ struct Meaning {
     x: String,
 }
 
-/// Whether what the code does is what the instruction does.
+/// Whether the code has the effect of the instruction.
 fn right(case: &Case, outcome: &Outcome) -> String {
     let start = Machine::start();
     let meaning = meaning(&outcome.machine, case, start.low(0), start.low(1));
@@ -429,10 +430,10 @@ fn meaning(machine: &Machine, case: &Case, a: String, x: String) -> Meaning {
     }
 }
 
-/// Whether an offset is inside of the packet, and what lies there, in network byte order unless it stays as it is.
+/// Whether an offset is inside of the packet, and the value there, in network byte order unless it stays as it is.
 ///
-/// If the code has loaded anything, it must have been from there: then what lies there is written as the code sees it,
-/// and Z3 compares places instead of bytes.
+/// If the code has loaded anything, it must be from there: then the value is expressed by the code's load, and Z3
+/// compares places instead of bytes.
 fn load(machine: &Machine, size: Size, is_unturned: bool, offset: &str) -> (String, String) {
     let from = |area: &str| extended(&format!("(bvsub {offset} {area})"));
     let network = format!("(bvadd {} {})", from("#xfff00000"), extended("d17"));
@@ -511,7 +512,7 @@ fn code_that_reads_a_byte_too_many_is_refuted() {
     // The bound in `cmp esi, 14`.
     assert_eq!(wrong_bound.code[2], 14);
     wrong_bound.code[2] = 13;
-    // Code for packets of which 14 bytes were found readable, where nothing is known.
+    // Code for packets with 14 readable bytes, without any facts.
     let unchecked = code(Facts {
         readable_bytes: 14,
         ..Facts::NOTHING

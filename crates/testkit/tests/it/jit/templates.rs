@@ -1,5 +1,5 @@
-//! Every template of machine code does what its instruction means, for all values of registers, slots, words and
-//! constants: Z3 finds no other case.
+//! Every template of machine code has the effect of its instruction, for all values of registers, slots, words and
+//! constants: Z3 finds no counterexample. constants: Z3 finds no other case.
 //!
 //! A constant stands in the code as it is. Such places are found by comparison, and the constant is left open there:
 //! one proof holds for all constants with the same code around them. Constants that have code of their own, such as
@@ -16,14 +16,14 @@ use tamis_testkit::smt::{self, PLACES};
 
 use super::model::{self, Code, Exit, Machine, Outcome, hex32};
 
-/// A question for Z3: the code, what its constants stand for, and the instruction.
+/// A question for Z3: the code, the meaning of its constants, and the instruction.
 #[derive(Clone, Debug)]
 struct Case {
     op: Op,
     template: Template,
     /// Offsets of instructions with the terms for their constants.
     constants: Vec<(usize, String)>,
-    /// What is known about the constant `k` of the instruction.
+    /// The assumption about the constant `k` of the instruction.
     assumption: String,
 }
 
@@ -194,7 +194,7 @@ fn case(op: Op, options: &Options, layout: Layout) -> (Case, (Vec<u8>, String)) 
 /// The question whether some state makes the code differ from the instruction.
 ///
 /// # Errors
-/// What the model of the machine doesn't know.
+/// The instruction outside of the machine's model.
 fn question(case: &Case) -> Result<String, String> {
     let code = Code {
         bytes: &case.template.code,
@@ -218,7 +218,7 @@ fn question(case: &Case) -> Result<String, String> {
     ))
 }
 
-/// Whether the instruction goes that way, and what the code leaves there is what the instruction leaves.
+/// Whether the instruction takes the same path and leaves the same state as the code.
 fn right(case: &Case, outcome: &Outcome) -> String {
     let start = Machine::start();
     let mut places: Vec<String> = vec![start.low(0), start.low(1)];
@@ -273,7 +273,7 @@ enum Way {
     Return,
 }
 
-/// Whether the machine holds A, X - with zeros above it - and the scratch memory, and has kept what is not its own.
+/// Whether the machine holds A, X (with zeros above it) and the scratch memory, and has preserved the other state.
 pub(super) fn leaves(machine: &Machine, places: &[String]) -> String {
     let mut equal = format!(
         "(and {} {}",
@@ -378,7 +378,7 @@ fn wrong_ones_are_refuted() {
         }),
         // An arithmetic shift has its own opcode; this one shifts left.
         damaged(Op::Alu(AluOp::Rsh, Operand::X), flip(1, 0x08)),
-        // X receives what A should.
+        // X is loaded instead of A.
         damaged(Op::LoadMem(2), flip(1, 0x08)),
         damaged(Op::Tax, flip(1, 0x09)),
     ];

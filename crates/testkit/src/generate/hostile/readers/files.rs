@@ -1,4 +1,4 @@
-//! What goes with a policy: configurations of containers, units to harden, captures, objects, rules to inject.
+//! Files besides policies: configurations of containers, units to harden, captures, objects, rules to inject.
 
 use super::{List, Reading, VALUES, lines, list};
 
@@ -13,7 +13,7 @@ pub(super) fn all(long: usize) -> Vec<Reading> {
     .concat()
 }
 
-/// What `harden` reads of a unit, and `inject` of rules.
+/// The limit of a unit in `harden`, and of rules in `inject`.
 const MOST_UNIT_BYTES: usize = 1 << 18;
 const MOST_RULE_BYTES: usize = 1 << 16;
 
@@ -53,7 +53,7 @@ fn configurations(long: usize) -> Vec<Reading> {
         .to_vec()
 }
 
-/// What stands for a program.
+/// The content of an executable file.
 const PROGRAM: &[u8] = b"#!/bin/sh\n";
 
 fn units(long: usize) -> Vec<Reading> {
@@ -137,8 +137,8 @@ fn section((name, kind, flags): (u32, u32, u64), (offset, size): (usize, usize))
     bytes
 }
 
-/// An object with so many sections of code, whose names begin in the table of names and whose contents are in the file
-/// where the functions say.
+/// An object with this many sections of code; the functions return the offsets of their names in the table of names and
+/// of their contents in the file.
 fn object(
     (long, count): (usize, usize),
     name: impl Fn(usize) -> u32,
