@@ -62,7 +62,7 @@ fn foreign_programs() -> Option<Vec<(String, Program)>> {
 }
 
 fn inputs(program: &Program) -> Workload {
-    let near = Neighbourhood::of(&[program]);
+    let near = Neighbourhood::from_programs(&[program]);
     let mut rng = Rng::new(1);
     let numbers = (0..460).map(|nr| SeccompData {
         nr,

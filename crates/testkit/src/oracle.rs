@@ -42,7 +42,7 @@ impl Class {
     /// The class of a file, given the results of both; `None` is a rejection.
     ///
     /// `reason` is the reason for which the front end may reject a file that the tool accepts, if there is one.
-    pub fn of(
+    pub fn from_results(
         ours: Option<&Ruleset>,
         theirs: Option<&Program>,
         reason: impl FnOnce() -> Option<&'static str>,

@@ -78,7 +78,7 @@ pub fn prover_pairs(bytes: &[u8]) -> InputClass {
     let other_way = decide(&right, &left, &LIMITS);
     match answer {
         Answer::Equal(_) => {
-            let near = Neighbourhood::of(&[&programs[0], &programs[1]]);
+            let near = Neighbourhood::from_programs(&[&programs[0], &programs[1]]);
             for _ in 0..INPUTS {
                 let mut data = near.draw(&mut rng);
                 for _ in 0..2 {
@@ -131,7 +131,7 @@ fn read<R>(
 ) -> Option<R> {
     let text = String::from_utf8_lossy(bytes);
     let mut sources = Sources::new();
-    let ((result, diagnostics), work) = work::of(|| read(&mut sources, &text));
+    let ((result, diagnostics), work) = work::measured(|| read(&mut sources, &text));
     let read_bytes = sources
         .iter()
         .map(|source| source.text.len())
@@ -627,7 +627,7 @@ pub fn interpreter_kernel(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let body_insns = rng.range(0..=40) as usize;
     let program = program(&mut rng, body_insns, Endian::Little);
-    let near = Neighbourhood::of(&[&program]);
+    let near = Neighbourhood::from_programs(&[&program]);
     let Ok(packets) = Packets::new() else {
         return NOT_ASKED;
     };

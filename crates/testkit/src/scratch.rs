@@ -21,7 +21,7 @@ impl Scratch {
     /// # Errors
     /// If it can't be made.
     pub fn new(name: &str) -> io::Result<Scratch> {
-        Scratch::of(&env::temp_dir(), name, 0o700)
+        Scratch::create(&env::temp_dir(), name, 0o700)
     }
 
     /// A folder that others can enter, for operations of a test as another user.
@@ -29,10 +29,10 @@ impl Scratch {
     /// # Errors
     /// If it can't be created.
     pub fn open_to_readers(name: &str) -> io::Result<Scratch> {
-        Scratch::of(&env::temp_dir(), name, 0o755)
+        Scratch::create(&env::temp_dir(), name, 0o755)
     }
 
-    fn of(parent: &Path, name: &str, mode: u32) -> io::Result<Scratch> {
+    fn create(parent: &Path, name: &str, mode: u32) -> io::Result<Scratch> {
         const MOST: u32 = 10_000;
         for attempt in 0..MOST {
             let folder = parent.join(format!("tamis-{name}-{}-{attempt}", process::id()));
@@ -73,7 +73,7 @@ mod tests {
         };
         fs::create_dir(name(0)).unwrap();
         symlink("elsewhere", name(1)).unwrap();
-        let folder = Scratch::of(outer.path(), "x", 0o700).unwrap();
+        let folder = Scratch::create(outer.path(), "x", 0o700).unwrap();
         assert_eq!(folder.path(), name(2));
     }
 }

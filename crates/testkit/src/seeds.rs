@@ -11,7 +11,7 @@ use std::ops::{Div, Range};
 ///
 /// # Panics
 /// If `TAMIS_SEEDS` is set to anything but `full`.
-pub fn of(all: Range<u64>) -> Range<u64> {
+pub fn selected(all: Range<u64>) -> Range<u64> {
     all.start..all.start + share(all.end - all.start)
 }
 

@@ -6,7 +6,7 @@
 //! use tamis_testkit::work::{self, Counting};
 //! #[global_allocator]
 //! static COUNTING: Counting = Counting;
-//! let (_, work) = work::of(|| vec![0_u8; 1000]);
+//! let (_, work) = work::measured(|| vec![0_u8; 1000]);
 //! assert_eq!((work.total_bytes, work.most_bytes), (1000, 1000));
 //! ```
 
@@ -30,7 +30,7 @@ thread_local! {
 }
 
 /// The result of a function with its allocations; those of a nested measurement are excluded.
-pub fn of<R>(function: impl FnOnce() -> R) -> (R, Work) {
+pub fn measured<R>(function: impl FnOnce() -> R) -> (R, Work) {
     let start = LIVE.get();
     TOTAL.set(0);
     MOST.set(start);

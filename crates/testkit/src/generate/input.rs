@@ -19,7 +19,7 @@ pub struct Neighbourhood {
 
 impl Neighbourhood {
     /// The constants of these programs.
-    pub fn of(programs: &[&Program]) -> Neighbourhood {
+    pub fn from_programs(programs: &[&Program]) -> Neighbourhood {
         let mut found = Neighbourhood::default();
         for program in programs {
             let mut word = None;

@@ -81,7 +81,7 @@ fn class(text: &str, theirs: Option<&Vec<Insn>>) -> Class {
 
 #[test]
 fn random_texts_are_what_the_kernels_assembler_makes_of_them() {
-    let seeds = seeds::of(0..RANDOM);
+    let seeds = seeds::selected(0..RANDOM);
     let texts: Vec<String> = seeds.map(|seed| assembly(&mut Rng::new(seed))).collect();
     let programs = match bpf_asm::assemble(&texts) {
         Ok(programs) => programs,

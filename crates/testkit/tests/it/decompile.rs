@@ -109,7 +109,7 @@ fn is_sayable(ruleset: &Ruleset) -> bool {
 fn random_rulesets_survive_decompiling_and_exporting() {
     let mut decompiled = 0;
     let mut exported = 0;
-    for seed in seeds::of(0..300) {
+    for seed in seeds::selected(0..300) {
         let mut rng = Rng::new(seed);
         let endian = if seed % 4 == 0 {
             Endian::Big
@@ -184,7 +184,7 @@ fn rebuilt(cases: &Cases) -> Option<Ruleset> {
 #[test]
 fn cases_are_disjoint_and_complete() {
     let mut checked = 0;
-    for seed in seeds::of(1000..1200) {
+    for seed in seeds::selected(1000..1200) {
         let mut rng = Rng::new(seed);
         let ruleset = generate::ruleset(&mut rng, Size::SMALL, Endian::Little);
         let mut space = Space::new(Limits::default());
@@ -239,7 +239,7 @@ fn is_of(
 #[test]
 fn differences_are_where_the_answers_differ() {
     let mut found = 0;
-    for seed in seeds::of(2000..2250) {
+    for seed in seeds::selected(2000..2250) {
         let mut rng = Rng::new(seed);
         let left = generate::ruleset(&mut rng, Size::SMALL, Endian::Little);
         let right = changed(&mut rng, &left);
@@ -355,7 +355,7 @@ fn random_programs_decompile_equal_or_say_why_not() {
         ..Limits::default()
     };
     let (mut decompiled, mut refused) = (0, 0);
-    for seed in seeds::of(0..100) {
+    for seed in seeds::selected(0..100) {
         let mut rng = Rng::new(seed);
         let program = program::program(&mut rng, 30, Endian::Little);
         let mut space = Space::new(limits);

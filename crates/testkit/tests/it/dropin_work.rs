@@ -104,7 +104,7 @@ fn rules_whose_branches_meet_are_added_with_work_in_proportion() {
     // Before levels were walked once each, 12 rules of some of these seeds took up to a minute.
     const MOST_BYTES_PER_RULE: usize = 1 << 20;
     for (seed, rules) in (0..2000).map(|seed| (seed, 12)).chain([(1, 300)]) {
-        let (db, work) = work::of(|| add_limits_from_above(seed, rules));
+        let (db, work) = work::measured(|| add_limits_from_above(seed, rules));
         assert!(
             work.total_bytes <= rules * MOST_BYTES_PER_RULE,
             "{seed}: {work:?}"
@@ -115,7 +115,7 @@ fn rules_whose_branches_meet_are_added_with_work_in_proportion() {
             order: CallOrder::Priority,
             release: Release::Reference,
         };
-        let (lines, work) = work::of(|| code.tree_lines());
+        let (lines, work) = work::measured(|| code.tree_lines());
         assert!(
             work.total_bytes <= rules * MOST_BYTES_PER_RULE,
             "{seed}: {work:?}"

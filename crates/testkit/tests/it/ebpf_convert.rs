@@ -38,7 +38,7 @@ fn agree(rng: &mut Rng, program: &Program, inputs: usize) -> usize {
     let extended = converted(program).expect("it is short enough");
     assert_eq!(extended.len(), kernel_len_insns(program));
     let threaded = Threaded::of_filter(program).expect("as above");
-    let near = Neighbourhood::of(&[program]);
+    let near = Neighbourhood::from_programs(&[program]);
     for _ in 0..inputs {
         let call = near.draw(rng);
         let mut trace = Vec::new();
@@ -69,7 +69,7 @@ fn agree(rng: &mut Rng, program: &Program, inputs: usize) -> usize {
 #[test]
 fn generated_filters_mean_the_same() {
     let mut pairs = 0;
-    for seed in seeds::of(0..4000) {
+    for seed in seeds::selected(0..4000) {
         let mut rng = Rng::new(seed);
         let body_insns = rng.range(0..=if seed % 20 == 0 { 400 } else { 30 }) as usize;
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
@@ -100,7 +100,7 @@ fn real_filters_pass_the_checker() {
         let checked = check(extended, &Layout::seccomp(), &Helpers::none(), &options);
         let checked = checked.unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
         let threaded = Threaded::new(&checked);
-        let near = Neighbourhood::of(&[&program]);
+        let near = Neighbourhood::from_programs(&[&program]);
         for _ in 0..40 {
             let call = near.draw(&mut rng);
             let expected = tamis_bpf::interp::run(&program, &call).ret;
@@ -131,7 +131,7 @@ fn real_filters_mean_the_same() {
 #[test]
 fn generated_filters_of_sockets_mean_the_same() {
     let (mut pairs, mut too_far) = (0, 0);
-    for seed in seeds::of(0..4000) {
+    for seed in seeds::selected(0..4000) {
         let mut rng = Rng::new(seed);
         let body_insns = rng.range(0..=if seed % 20 == 0 { 400 } else { 30 }) as usize;
         let program = packet::program(&mut rng, body_insns);

@@ -51,7 +51,7 @@ fn results(
 fn threaded_and_reference_agree() {
     let layout = Layout::socket_filter();
     let (mut pairs, mut faults) = (0_u32, 0_u32);
-    for seed in seeds::of(0..4000) {
+    for seed in seeds::selected(0..4000) {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let body = rng.range(0..=60) as usize;
@@ -131,7 +131,7 @@ fn long_programs_whose_jumps_skip_instructions_run() {
 #[test]
 fn noise_is_printed_checked_and_run() {
     let (mut programs, mut accepted) = (0_u32, 0_u32);
-    for seed in seeds::of(0..20_000) {
+    for seed in seeds::selected(0..20_000) {
         let mut rng = Rng::new(seed);
         let len = rng.range(1..=12) as usize;
         let insns = noise(&mut rng, len);

@@ -200,7 +200,7 @@ fn policy_of_multiplexed_calls(rng: &mut Rng) -> String {
 #[test]
 fn rules_for_multiplexed_calls_become_profiles() {
     let mut converted = 0;
-    for seed in seeds::of(0..150) {
+    for seed in seeds::selected(0..150) {
         let text = policy_of_multiplexed_calls(&mut Rng::new(seed));
         let arches = WITH_MULTIPLEXERS[seed as usize % WITH_MULTIPLEXERS.len()];
         let mut sources = Sources::new();
@@ -265,7 +265,7 @@ fn what_is_written_for_systemd_takes_back_what_a_unit_says() {
         "SystemCallLog=@clock\nSystemCallArchitectures=native\n",
     ];
     let mut written = 0;
-    for seed in seeds::of(0..60) {
+    for seed in seeds::selected(0..60) {
         let meant = ruleset(&mut Rng::new(seed), Size::SMALL, Endian::Little);
         let mut space = Space::new(Limits::default());
         let function = space.ruleset(&meant).expect("a small ruleset");
@@ -351,7 +351,7 @@ fn without_idle_data(action: Action) -> Action {
 #[test]
 fn pseudo_filter_code_means_what_the_ruleset_means() {
     let (mut read, mut refused) = (0, BTreeMap::<String, usize>::new());
-    for seed in seeds::of(0..400) {
+    for seed in seeds::selected(0..400) {
         let mut rng = Rng::new(seed);
         let endian = match seed % 4 {
             0 => Endian::Big,

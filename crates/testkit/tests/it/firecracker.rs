@@ -173,7 +173,7 @@ fn class(text: &str, arch: Arch, target: TargetArch) -> Class {
         let program = programs.as_ref().ok().map(|programs| programs.get(thread));
         match program {
             Some(None) => Class::BothRefuse,
-            program => Class::of(ruleset.as_ref(), program.flatten(), reason),
+            program => Class::from_results(ruleset.as_ref(), program.flatten(), reason),
         }
     };
     match &programs {
@@ -186,7 +186,7 @@ fn class(text: &str, arch: Arch, target: TargetArch) -> Class {
 #[test]
 fn random_files_mean_what_the_library_makes_of_them() {
     let mut classes = Classes::default();
-    for seed in seeds::of(0..1000) {
+    for seed in seeds::selected(0..1000) {
         let mut rng = Rng::new(seed);
         let text = file(&mut rng);
         let (arch, target) = ARCHES[rng.index(3)];

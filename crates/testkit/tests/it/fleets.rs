@@ -210,7 +210,7 @@ fn counts_that_are_too_large_are_cut_and_told() {
 fn the_work_of_a_merge_is_in_proportion_to_the_runs() {
     const FEW: u32 = 250;
     let work = |runs: u32| {
-        let (sum, work) = work::of(|| {
+        let (sum, work) = work::measured(|| {
             let mut fleet = Fleet::default();
             for run in 0..runs {
                 let mut profile = one(&format!("run-{}", run * 7919 % runs), 1);

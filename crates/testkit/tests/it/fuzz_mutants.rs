@@ -48,7 +48,7 @@ impl Tally {
 #[test]
 fn of_random_rulesets_compiled() {
     let mut tally = Tally::default();
-    for seed in seeds::of(0..300) {
+    for seed in seeds::selected(0..300) {
         let mut rng = Rng::new(seed);
         let ruleset: Ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
         let compiled = compile(&ruleset, &CompileOptions::default()).expect("a small ruleset");

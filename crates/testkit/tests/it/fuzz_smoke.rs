@@ -224,7 +224,7 @@ type Tally = BTreeMap<InputClass, u64>;
 
 fn on_random_bytes(property: fn(&[u8]) -> InputClass, rounds: u64) -> Tally {
     let mut tally = Tally::new();
-    for seed in seeds::of(0..rounds) {
+    for seed in seeds::selected(0..rounds) {
         let mut rng = Rng::new(seed);
         let bytes: Vec<u8> = (0..rng.range(0..=400))
             .map(|_| rng.next_u32() as u8)
@@ -259,7 +259,7 @@ fn mutated(rng: &mut Rng, text: &str) -> Vec<u8> {
 
 fn on_mutated_texts(property: fn(&[u8]) -> InputClass, texts: &[&str], rounds: u64) -> Tally {
     let mut tally = Tally::new();
-    for seed in seeds::of(0..rounds) {
+    for seed in seeds::selected(0..rounds) {
         let mut rng = Rng::new(seed);
         let text = *rng.choose(texts);
         let bytes = mutated(&mut rng, text);

@@ -59,7 +59,7 @@ fn class(nsjail: &Nsjail, text: &str) -> Class {
         Made::Failed(_) => return Class::NotComparable("kafel ends without an answer"),
     };
     let ours = read(text);
-    Class::of(ours.ruleset.as_ref(), theirs, || reason(&ours.diagnostics))
+    Class::from_results(ours.ruleset.as_ref(), theirs, || reason(&ours.diagnostics))
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn random_policies_are_what_kafel_makes_of_them() {
         return;
     };
     let mut classes = Classes::default();
-    for seed in seeds::of(0..RANDOM) {
+    for seed in seeds::selected(0..RANDOM) {
         let text = generate::kafel::kafel(&mut Rng::new(seed));
         classes.add(class(&nsjail, &text), &text);
     }

@@ -368,7 +368,7 @@ fn random_call(rng: &mut Rng) -> (Arch, Nr, Call) {
 #[test]
 fn no_profile_is_a_bug() {
     let mut learned_from = 0;
-    for seed in seeds::of(0..4000) {
+    for seed in seeds::selected(0..4000) {
         let mut rng = Rng::new(seed);
         let mut profile = Profile::default();
         for _ in 0..rng.range(1..=4) {

@@ -76,7 +76,7 @@ fn cost(programs: &[Program], profile: &Profile, options: &CompileOptions) -> f6
 /// Calls near the constants of the programs, some frequent and most rare.
 fn profile(rng: &mut Rng, stack: &[Program]) -> Profile {
     let programs: Vec<&Program> = stack.iter().collect();
-    let neighbourhood = Neighbourhood::of(&programs);
+    let neighbourhood = Neighbourhood::from_programs(&programs);
     let mut profile = Profile::default();
     for _ in 0..rng.range(1..=60) {
         let data = neighbourhood.draw(rng);
@@ -130,7 +130,7 @@ fn check(rng: &mut Rng, stack: &[Program], seed: u64) -> How {
 #[test]
 fn random_stacks_are_never_worse_for_any_profile_objective_and_kernel() {
     let mut improved = 0;
-    for seed in seeds::of(0..80) {
+    for seed in seeds::selected(0..80) {
         let mut rng = Rng::new(seed);
         let stack: Vec<Program> = (0..rng.range(1..=3))
             .map(|_| {
@@ -150,7 +150,7 @@ fn random_stacks_are_never_worse_for_any_profile_objective_and_kernel() {
 
 #[test]
 fn random_programs_are_never_worse_for_any_profile_objective_and_kernel() {
-    for seed in seeds::of(0..20) {
+    for seed in seeds::selected(0..20) {
         let mut rng = Rng::new(seed);
         let stack = [program::program(&mut rng, 6, Endian::Little)];
         check(&mut rng, &stack, seed);

@@ -121,7 +121,7 @@ fn strictness(action: Action) -> i32 {
 #[test]
 fn a_warning_says_that_libseccomp_grants_more() {
     let (mut looser, mut others) = (0, 0);
-    for seed in seeds::of(0..PROFILES) {
+    for seed in seeds::selected(0..PROFILES) {
         let profile = random_profile(seed);
         let Some((ruleset, codes)) = read(&profile, Reading::Libseccomp) else {
             continue;
@@ -159,7 +159,7 @@ fn a_warning_says_that_libseccomp_grants_more() {
 /// Read as text, a profile means its entries: all their conditions, and the strictest of those that match.
 #[test]
 fn the_text_is_what_the_entries_say() {
-    for seed in seeds::of(0..PROFILES) {
+    for seed in seeds::selected(0..PROFILES) {
         let profile = random_profile(seed);
         let (ruleset, codes) = read(&profile, Reading::Text).expect("nothing contradicts itself");
         assert_eq!(codes, [], "{seed}");

@@ -45,7 +45,7 @@ fn answer(programs: &[Program], data: &SeccompData) -> u32 {
 /// bitmap.
 fn assert_same(rng: &mut Rng, stack: &[Program], result: &[Program]) {
     let programs: Vec<&Program> = stack.iter().chain(result).collect();
-    let neighbourhood = Neighbourhood::of(&programs);
+    let neighbourhood = Neighbourhood::from_programs(&programs);
     for _ in 0..200 {
         let data = neighbourhood.draw(rng);
         assert_eq!(answer(stack, &data), answer(result, &data), "{data:x?}");
@@ -75,7 +75,7 @@ fn compiled(ruleset: &Ruleset) -> Program {
 #[test]
 fn random_stacks_become_one_filter_that_answers_alike_and_is_not_worse() {
     let mut fused = 0;
-    for seed in seeds::of(0..150) {
+    for seed in seeds::selected(0..150) {
         let mut rng = Rng::new(seed);
         let filters = rng.range(1..=4);
         let stack: Vec<Program> = (0..filters)
@@ -97,7 +97,7 @@ fn random_stacks_become_one_filter_that_answers_alike_and_is_not_worse() {
 #[test]
 fn random_programs_keep_their_meaning_and_never_get_longer() {
     let mut changed = 0;
-    for seed in seeds::of(0..48) {
+    for seed in seeds::selected(0..48) {
         let mut rng = Rng::new(seed);
         let program = program::program(&mut rng, 6, Endian::Little);
         let stack = [program];
@@ -112,7 +112,7 @@ fn random_programs_keep_their_meaning_and_never_get_longer() {
 
 #[test]
 fn optimising_again_finds_nothing_worse() {
-    for seed in seeds::of(200..240) {
+    for seed in seeds::selected(200..240) {
         let mut rng = Rng::new(seed);
         let stack = [compiled(&ruleset(&mut rng, Size::SMALL, Endian::Little))];
         for objective in OBJECTIVES {
@@ -380,7 +380,7 @@ fn the_running_kernel_answers_alike_for_the_stack_and_for_what_became_of_it() {
     if skip::without_kernel() {
         return;
     }
-    for seed in seeds::of(0..48) {
+    for seed in seeds::selected(0..48) {
         let mut rng = Rng::new(seed);
         let rulesets: Vec<Ruleset> = (0..rng.range(2..=4)).map(|_| harmless(&mut rng)).collect();
         let stack: Vec<Program> = rulesets.iter().map(compiled).collect();

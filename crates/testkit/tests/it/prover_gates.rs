@@ -210,13 +210,13 @@ fn judge(
 #[test]
 fn gates_diagrams_and_interpreter_agree_on_random_mutants() {
     let mut tally = Tally::default();
-    for seed in seeds::of(0..200) {
+    for seed in seeds::selected(0..200) {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let body_insns = rng.range(3..=20) as usize;
         let left = program::program(&mut rng, body_insns, endian);
         let right = mutant(&mut rng, &left).expect("some change is legal");
-        let near = Neighbourhood::of(&[&left, &right]);
+        let near = Neighbourhood::from_programs(&[&left, &right]);
         let draw = |rng: &mut Rng| near.draw(rng);
         judge(
             &Subject::Program(&left),
@@ -236,7 +236,7 @@ fn gates_diagrams_and_interpreter_agree_on_random_mutants() {
 #[test]
 fn gates_diagrams_and_evaluator_agree_on_random_rulesets() {
     let mut tally = Tally::default();
-    for seed in seeds::of(0..80) {
+    for seed in seeds::selected(0..80) {
         let mut rng = Rng::new(seed);
         let left = ruleset(&mut rng, Size::SMALL, Endian::Little);
         let mut sections = left.sections().to_vec();

@@ -41,7 +41,7 @@ fn endian(rng: &mut Rng) -> Endian {
 #[test]
 fn the_function_of_a_program_is_what_the_interpreter_answers() {
     let mut translated = 0;
-    for seed in seeds::of(0..1500) {
+    for seed in seeds::selected(0..1500) {
         let mut rng = Rng::new(seed);
         let endian = endian(&mut rng);
         let body_insns = rng.range(1..=12) as usize;
@@ -51,7 +51,7 @@ fn the_function_of_a_program_is_what_the_interpreter_answers() {
             continue;
         };
         translated += 1;
-        let near = Neighbourhood::of(&[&program]);
+        let near = Neighbourhood::from_programs(&[&program]);
         for _ in 0..50 {
             let data = near.draw(&mut rng);
             let (found, expected) = (space.value(function, &data.into()), answer(&program, &data));
@@ -64,7 +64,7 @@ fn the_function_of_a_program_is_what_the_interpreter_answers() {
 
 #[test]
 fn the_function_of_a_ruleset_is_what_it_decides() {
-    for seed in seeds::of(0..1000) {
+    for seed in seeds::selected(0..1000) {
         let mut rng = Rng::new(seed);
         let endian = endian(&mut rng);
         let ruleset = ruleset(&mut rng, Size::SMALL, endian);
@@ -81,7 +81,7 @@ fn the_function_of_a_ruleset_is_what_it_decides() {
 
 #[test]
 fn the_function_of_a_stack_is_what_the_stack_answers() {
-    for seed in seeds::of(0..300) {
+    for seed in seeds::selected(0..300) {
         let mut rng = Rng::new(seed);
         let endian = endian(&mut rng);
         let mut space = Space::new(LIMITS);
@@ -96,7 +96,7 @@ fn the_function_of_a_stack_is_what_the_stack_answers() {
         let Ok(function) = space.stack(&functions) else {
             continue;
         };
-        let near = Neighbourhood::of(&programs.iter().collect::<Vec<_>>());
+        let near = Neighbourhood::from_programs(&programs.iter().collect::<Vec<_>>());
         let stack = Stack::new(programs).expect("all have one byte order");
         for _ in 0..50 {
             let data = near.draw(&mut rng);
@@ -130,7 +130,7 @@ fn judge(
         }
         Equality::Equal => {
             tally.equal += 1;
-            let near = Neighbourhood::of(&[original.0, mutant]);
+            let near = Neighbourhood::from_programs(&[original.0, mutant]);
             for _ in 0..300 {
                 let data = near.draw(rng);
                 assert!(!differs(&data), "{data:x?}\n{original:?}\n{mutant:?}");
@@ -143,7 +143,7 @@ fn judge(
 #[test]
 fn mutants_of_random_programs() {
     let mut tally = Tally::default();
-    for seed in seeds::of(0..600) {
+    for seed in seeds::selected(0..600) {
         let mut rng = Rng::new(seed);
         let endian = endian(&mut rng);
         let program = program(&mut rng, 10, endian);

@@ -44,7 +44,7 @@ fn judge(original: &Program, sabotaged: &Program, tally: &mut Tally) {
         }
         Answer::Equal(_) => {
             tally.harmless += 1;
-            let near = Neighbourhood::of(&[original, sabotaged]);
+            let near = Neighbourhood::from_programs(&[original, sabotaged]);
             let mut rng = Rng::new(1);
             for _ in 0..200 {
                 let data = near.draw(&mut rng);

@@ -63,7 +63,7 @@ fn ours_errors(text: &str) -> Vec<String> {
 #[test]
 fn random_resources_are_the_profiles_that_the_operator_writes() {
     let mut classes = Classes::default();
-    for seed in seeds::of(0..RANDOM) {
+    for seed in seeds::selected(0..RANDOM) {
         let resource = resource(&mut Rng::new(seed));
         classes.add(class(&resource), &resource.text);
     }

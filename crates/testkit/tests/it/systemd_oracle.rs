@@ -416,7 +416,7 @@ fn kept_alive(ruleset: &Ruleset) -> Option<Ruleset> {
 fn exported() -> Vec<Unit> {
     let exporter = export::ALL.into_iter().find(|own| own.name == "systemd");
     let exporter = exporter.expect("an exporter");
-    let texts = seeds::of(0..400).filter_map(|seed| {
+    let texts = seeds::selected(0..400).filter_map(|seed| {
         let rng = &mut Rng::new(seed);
         let meant = match rng.chance(1, 2) {
             true => plain(rng),
@@ -494,7 +494,7 @@ fn random_units_are_the_filters_that_systemd_installs() {
         return;
     };
     println!("{}", oracle.systemd.version);
-    let seeds = seeds::of(0..RANDOM);
+    let seeds = seeds::selected(0..RANDOM);
     let units: Vec<Unit> = seeds.map(|seed| unit(&mut Rng::new(seed))).collect();
     let classes = oracle.classes(&units);
     classes.check();

@@ -232,7 +232,7 @@ fn as_filters_of_sockets() {
     for index in 0..PROGRAMS {
         let body_insns = rng.range(0..=if index % 20 == 0 { 300 } else { 24 }) as usize;
         let program = program(&mut rng, body_insns, Endian::Little);
-        let near = Neighbourhood::of(&[&program]);
+        let near = Neighbourhood::from_programs(&[&program]);
         for _ in 0..INPUTS {
             let mut call = near.draw(&mut rng);
             if rng.chance(1, 2) {

@@ -70,7 +70,7 @@ fn filters_of_the_corpus_say_what_the_interpreter_says() {
         let Ok(program) = Program::new(insns, Endian::Little) else {
             continue;
         };
-        let near = Neighbourhood::of(&[&program]);
+        let near = Neighbourhood::from_programs(&[&program]);
         let inputs: Vec<SeccompData> = (0..60).map(|_| near.draw(&mut rng)).collect();
         let checked = check(&program.into(), &inputs);
         assert_eq!(checked.contradictions, [], "{name}");
@@ -107,7 +107,7 @@ fn as_many_filters_fit_as_the_converted_length_says() {
         return;
     }
     let mut rng = Rng::new(0x726f_6f6d);
-    for _ in seeds::of(0..60) {
+    for _ in seeds::selected(0..60) {
         // The instructions after the first return are never executed, but need memory.
         let body_insns = rng.range(20..=120) as usize;
         let mut insns = vec![Insn::from(Op::RetImm(Action::ALLOW.ret()))];

@@ -115,7 +115,7 @@ struct List<'l> {
 
 impl List<'_> {
     /// The text with as many elements as fit.
-    fn of(&self, mut element: impl FnMut(usize) -> String) -> Vec<u8> {
+    fn text(&self, mut element: impl FnMut(usize) -> String) -> Vec<u8> {
         let [head, separator, tail] = self.parts;
         let mut text = head.to_owned();
         for index in 0..self.elements {
@@ -151,7 +151,7 @@ impl List<'_> {
 
 /// Lines of so many bytes together.
 fn lines(bytes: usize, line: impl FnMut(usize) -> String) -> Vec<u8> {
-    list("", "\n", "\n", bytes).of(line)
+    list("", "\n", "\n", bytes).text(line)
 }
 
 /// The name of a call that every architecture has, in turn.

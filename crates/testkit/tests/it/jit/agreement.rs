@@ -45,7 +45,7 @@ fn random_programs_return_the_same_at_both_ends_of_readable_memory() {
     }
     let mut guarded = Guarded::page();
     let mut evaluations = 0;
-    for seed in seeds::of(0..2500) {
+    for seed in seeds::selected(0..2500) {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Little, Endian::Big]);
         let body_insns = *rng.choose(&[3, 10, 40, 120]);
@@ -99,7 +99,7 @@ fn random_programs_of_sockets_read_packets_and_nothing_around_them() {
     }
     let mut guarded = Guarded::page();
     let mut returned = [0; 2];
-    for seed in seeds::of(0..2500) {
+    for seed in seeds::selected(0..2500) {
         let mut rng = Rng::new(seed);
         let body_insns = *rng.choose(&[3, 10, 40]);
         let program = generate::packet::program(&mut rng, body_insns);
@@ -154,7 +154,7 @@ fn real_programs_return_the_same() {
         let hardened = compile(&program, &Options { harden: Some(seed) });
         let (decoded, near) = (
             interp::Decoded::new(&program),
-            Neighbourhood::of(&[&program]),
+            Neighbourhood::from_programs(&[&program]),
         );
         let mut rng = Rng::new(seed);
         for _ in 0..seeds::share(400) {
@@ -174,7 +174,7 @@ fn programs_go_on_where_the_table_of_results_ends() {
         return;
     }
     let mut entered = 0;
-    for seed in seeds::of(0..1500) {
+    for seed in seeds::selected(0..1500) {
         let mut rng = Rng::new(seed);
         let program = match rng.chance(1, 2) {
             true => program(&mut rng, 30, Endian::Little),
@@ -280,7 +280,7 @@ fn a_run_from_any_of_its_states_ends_the_same() {
         return;
     }
     let mut entries = 0;
-    for seed in seeds::of(0..1000) {
+    for seed in seeds::selected(0..1000) {
         let mut rng = Rng::new(seed);
         let program = program(&mut rng, 30, Endian::Little);
         let call = data(&mut rng, &program);
@@ -308,7 +308,7 @@ fn the_filters_of_a_stack_run_alone_and_from_their_entries() {
     if without_jit() {
         return;
     }
-    for seed in seeds::of(0..200) {
+    for seed in seeds::selected(0..200) {
         let mut rng = Rng::new(seed);
         let filters = rng.range(1..=4) as usize;
         let programs: Vec<Program> = (0..filters)

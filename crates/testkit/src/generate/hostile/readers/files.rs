@@ -32,15 +32,18 @@ fn configurations(long: usize) -> Vec<Reading> {
         format!("{array}\"{letters}\"]}}").into_bytes()
     };
     let inputs = [
-        ("a wide array of config.json", wide.of(|_| "0".to_owned())),
-        ("empty objects of config.json", wide.of(|_| "{}".to_owned())),
+        ("a wide array of config.json", wide.text(|_| "0".to_owned())),
+        (
+            "empty objects of config.json",
+            wide.text(|_| "{}".to_owned()),
+        ),
         (
             "members of config.json",
-            object.of(|index| format!("\"{index}\":0")),
+            object.text(|index| format!("\"{index}\":0")),
         ),
         (
             "lines of config.json",
-            in_lines.of(|index| format!("\"{index}\":0")),
+            in_lines.text(|index| format!("\"{index}\":0")),
         ),
         ("deep arrays of config.json", deep.into_bytes()),
         ("a long text of config.json", text("a")),
@@ -59,10 +62,10 @@ const PROGRAM: &[u8] = b"#!/bin/sh\n";
 fn units(long: usize) -> Vec<Reading> {
     let unit = |line: &dyn Fn(usize) -> String| {
         let head = "[Service]\nExecStart=/usr/bin/true\nSystemCallFilter=read\n";
-        list(head, "\n", "\n", long).of(line)
+        list(head, "\n", "\n", long).text(line)
     };
     let words = "[Service]\nSystemCallFilter=read\nExecStart=/usr/bin/true ";
-    let words = list(words, " ", "\n", long).of(|_| "a".to_owned());
+    let words = list(words, " ", "\n", long).text(|_| "a".to_owned());
     let inputs = [
         (
             "filters of a unit to harden",
@@ -200,7 +203,7 @@ fn rules(long: usize) -> Vec<Reading> {
         ),
         (
             "rules to inject on one line",
-            in_a_line.of(|_| "getpid kill".to_owned()),
+            in_a_line.text(|_| "getpid kill".to_owned()),
         ),
         (
             "lines that are no rules to inject",

@@ -52,34 +52,34 @@ fn documents(long: usize) -> Vec<Input> {
         (
             "entries of OCI",
             "a.json",
-            oci.of(|index| allow(call(index))),
+            oci.text(|index| allow(call(index))),
         ),
         (
             "unknown names of OCI",
             "a.json",
-            oci.of(|index| allow(&index.to_string())),
+            oci.text(|index| allow(&index.to_string())),
         ),
-        ("rules for Firecracker", "a.json", rules.of(rule)),
-        ("entries of a resource", "a.yaml", entries.of(block)),
+        ("rules for Firecracker", "a.json", rules.text(rule)),
+        ("entries of a resource", "a.yaml", entries.text(block)),
         (
             "names in a flow",
             "a.yaml",
-            flow.of(|index| call(index).to_owned()),
+            flow.text(|index| call(index).to_owned()),
         ),
         (
             "empty texts in a flow",
             "a.yaml",
-            flow.of(|_| "''".to_owned()),
+            flow.text(|_| "''".to_owned()),
         ),
         (
             "unknown names in a flow",
             "a.yaml",
-            flow.of(|index| format!("a{index}")),
+            flow.text(|index| format!("a{index}")),
         ),
         (
             "members of a resource",
             "a.yaml",
-            members.of(|index| format!("x{index}:\n  ")),
+            members.text(|index| format!("x{index}:\n  ")),
         ),
     ]
 }
@@ -95,7 +95,7 @@ fn texts(long: usize) -> Vec<Input> {
         (
             "names of kafel",
             "a.kafel",
-            kafel.of(|index| call(index).to_owned()),
+            kafel.text(|index| call(index).to_owned()),
         ),
         (
             "lines of minijail",
@@ -105,14 +105,18 @@ fn texts(long: usize) -> Vec<Input> {
         (
             "lines of a unit",
             "a.service",
-            unit.of(|_| "SystemCallFilter=read".to_owned()),
+            unit.text(|_| "SystemCallFilter=read".to_owned()),
         ),
-        ("unknown settings of a unit", "a.service", unit.of(setting)),
-        ("unknown families of a unit", "a.service", unit.of(family)),
+        (
+            "unknown settings of a unit",
+            "a.service",
+            unit.text(setting),
+        ),
+        ("unknown families of a unit", "a.service", unit.text(family)),
         (
             "rules of tamis",
             "a.tamis",
-            tamis.of(|index| format!("allow {}", call(index))),
+            tamis.text(|index| format!("allow {}", call(index))),
         ),
     ]
 }
@@ -126,15 +130,15 @@ fn matrices(long: usize) -> Vec<Reading> {
     let inputs = [
         (
             "keys of a matrix",
-            matrix.of(|index| format!("a{index} = 1")),
+            matrix.text(|index| format!("a{index} = 1")),
         ),
         (
             "tables of a matrix",
-            matrix.of(|index| format!("[a{index}]")),
+            matrix.text(|index| format!("[a{index}]")),
         ),
-        ("options of a matrix", matrix.of(option)),
-        ("mistakes of a matrix", matrix.of(|_| "a".to_owned())),
-        ("a wide array of a matrix", array.of(|_| "1".to_owned())),
+        ("options of a matrix", matrix.text(option)),
+        ("mistakes of a matrix", matrix.text(|_| "a".to_owned())),
+        ("a wide array of a matrix", array.text(|_| "1".to_owned())),
     ];
     inputs
         .map(|(name, bytes)| {
@@ -149,7 +153,7 @@ fn matrices(long: usize) -> Vec<Reading> {
 fn table(long: usize) -> [Reading; 1] {
     let head = "{\"arch_nr\":3221225534,\"arch_name\":\"x86_64\",\"bits\":64,\"constants\":{},\"syscalls\":{";
     let names = list(head, ",", "}}", long).up_to(VALUES);
-    let bytes = names.of(|index| format!("\"a{index}\":0"));
+    let bytes = names.text(|index| format!("\"a{index}\":0"));
     let command = "compile a.policy --arch-json a.json -o /dev/null";
     let reading = Reading::new(SOURCE, "a table for minijail", ("a.json", bytes), command);
     [reading.with("a.policy", b"a1: 1\n")]

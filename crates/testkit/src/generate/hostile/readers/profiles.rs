@@ -45,7 +45,7 @@ type Named = (&'static str, Vec<u8>);
 fn runs(long: usize) -> Vec<u8> {
     let head = format!("{HEAD}\"calls\":[],\"runs\":[");
     let runs = list(&head, ",", "]}", long).up_to(VALUES);
-    runs.of(|id| format!("{{\"id\":\"{id}\"}}"))
+    runs.text(|id| format!("{{\"id\":\"{id}\"}}"))
 }
 
 /// Profiles in tamis's own form.
@@ -57,17 +57,17 @@ fn own(long: usize) -> Vec<Named> {
     };
     let values = list(&of_call("values"), ",", "]}]}", long)
         .up_to(VALUES / 3)
-        .of(|value| format!("{{\"arg\":1,\"value\":\"{value:#x}\",\"count\":1}}"));
+        .text(|value| format!("{{\"arg\":1,\"value\":\"{value:#x}\",\"count\":1}}"));
     let samples = list(&of_call("samples"), ",", "]}]}", long)
         .up_to(VALUES / 7)
-        .of(|value| format!("{{\"args\":[\"{value:#x}\",0,0,0,0,0],\"count\":1}}"));
+        .text(|value| format!("{{\"args\":[\"{value:#x}\",0,0,0,0,0],\"count\":1}}"));
     let calls = list(&format!("{HEAD}\"calls\":["), ",", "]}", long)
         .up_to(VALUES / 3)
-        .of(|nr| format!("{{\"arch\":\"x86_64\",\"call\":{},\"count\":1}}", nr + 2000));
+        .text(|nr| format!("{{\"arch\":\"x86_64\",\"call\":{},\"count\":1}}", nr + 2000));
     let passed_over = format!("{HEAD}\"calls\":[],\"diagnostics\":[");
     let passed_over = |element: &'static str| {
         let list = list(&passed_over, ",", "]}", long).up_to(VALUES);
-        list.of(move |_| element.to_owned())
+        list.text(move |_| element.to_owned())
     };
     let string = format!(
         "{HEAD}\"calls\":[],\"diagnostics\":\"{}\"}}",
@@ -80,7 +80,7 @@ fn own(long: usize) -> Vec<Named> {
         long,
     )
     .up_to(VALUES)
-    .of(|_| "\"\":0".to_owned());
+    .text(|_| "\"\":0".to_owned());
     vec![
         ("many runs", runs(long)),
         ("many values of an argument", values),
@@ -106,7 +106,7 @@ fn tables(long: usize) -> Vec<Named> {
     vec![
         (
             "a table of strace",
-            list(&head, "\n", &tail, long).of(|index| row(call(index))),
+            list(&head, "\n", &tail, long).text(|index| row(call(index))),
         ),
         (
             "tables of strace",
@@ -162,12 +162,12 @@ fn documents(long: usize) -> Vec<Named> {
         ("events", lines(long, event)),
         (
             "names as JSON",
-            json.of(|index| format!("\"{}\"", call(index))),
+            json.text(|index| format!("\"{}\"", call(index))),
         ),
-        ("names as YAML", yaml.of(|index| call(index).to_owned())),
+        ("names as YAML", yaml.text(|index| call(index).to_owned())),
         (
             "different names as YAML",
-            yaml.of(|index| index.to_string()),
+            yaml.text(|index| index.to_string()),
         ),
     ]
 }
