@@ -25,7 +25,8 @@ fn empty(tracepoints: &[&str]) -> Vec<Attached> {
     let program = program.map(|bytes| Insn::from_bytes(bytes, NATIVE_ENDIAN));
     let attach = |tracepoint: &&str| {
         let name = format!("btf_trace_{tracepoint}");
-        let ([id], []) = btf.find([name.as_str()], [], []).expect("a tracepoint");
+        let ([id], []) = btf.find([name.as_str()], [], []).expect("types");
+        let id = id.expect("a tracepoint");
         bpf::attach_tracepoint(id, &program).expect("root")
     };
     tracepoints.iter().map(attach).collect()

@@ -20,7 +20,7 @@ pub(crate) enum Transfer {
 /// # Errors
 /// The process can't be traced, or it has no such descriptor.
 pub(crate) fn is_ready(tid: i32, fd: i32, transfer: Transfer) -> Result<bool, Errno> {
-    let process = Status::of(tid)
+    let process = Status::read(tid)
         .and_then(|task| i32::try_from(task.number("Tgid")?).ok())
         .ok_or(Errno(libc::ESRCH))?;
     let process = machine::end_of(process)?;
