@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::packet::Packet;
 use tamis_bpf::{Program, Stack, interp};
-use tamis_ebpf::check::{self, Checked, Layout, check};
-use tamis_ebpf::convert::{converted, seccomp_context};
-use tamis_ebpf::interp::Fault;
-use tamis_ebpf::memory::{Context, Frames, Helpers, Memory};
-use tamis_ebpf::socket::{LOAD_BYTES, load_bytes_signature};
-use tamis_ebpf::threaded;
+use tamis_ebpf_vm::check::{self, Checked, Layout, check};
+use tamis_ebpf_vm::convert::{converted, seccomp_context};
+use tamis_ebpf_vm::interp::Fault;
+use tamis_ebpf_vm::memory::{Context, Frames, Helpers, Memory};
+use tamis_ebpf_vm::socket::{LOAD_BYTES, load_bytes_signature};
+use tamis_ebpf_vm::threaded;
 use tamis_engine::{Engine, Evaluator, Options, PacketEvaluator};
 use tamis_jit::Extended;
 use tamis_testkit::generate::{extended, packet, program};
@@ -270,7 +270,7 @@ fn reference(
     memory: &mut Memory<'_>,
     helpers: &mut Helpers<'_>,
 ) -> Result<u64, Fault> {
-    let run = tamis_ebpf::interp::run(checked.program(), memory, helpers, 1 << 20);
+    let run = tamis_ebpf_vm::interp::run(checked.program(), memory, helpers, 1 << 20);
     run.map(|run| run.ret)
 }
 

@@ -6,7 +6,7 @@ use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bench::gvisor::{Compiler, Interpreter};
 use tamis_bench::ratio::{Contestant, compare};
 use tamis_bpf::{Program, Stack, interp, packet};
-use tamis_ebpf::convert::{converted, seccomp_context};
+use tamis_ebpf_vm::convert::{converted, seccomp_context};
 use tamis_engine::{Engine, Evaluator};
 use tamis_jit::{Options, Seccomp};
 use tamis_pcap::Libpcap;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use tamis_bench::ratio::Contestant;
 use tamis_bpf::interp;
 use tamis_bpf::packet::{Packet, Program};
-use tamis_ebpf::direct::{self, Given};
+use tamis_ebpf_vm::direct::{self, Given};
 use tamis_jit::{Options, Socket};
 use tamis_kernel::bpf::{Loaded, load_classifier};
 use tamis_pcap::Libpcap;

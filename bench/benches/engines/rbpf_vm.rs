@@ -4,7 +4,7 @@ use std::panic::{self, AssertUnwindSafe};
 
 use rbpf::EbpfVmMbuff;
 use tamis_abi::Endian;
-use tamis_ebpf::Program;
+use tamis_ebpf_vm::Program;
 
 /// The instructions as rbpf takes them.
 pub(crate) fn bytes(program: &Program) -> Vec<u8> {

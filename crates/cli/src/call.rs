@@ -60,3 +60,36 @@ fn place(source: tamis_diag::SourceId, text: &str, name: &str) -> Span {
     let end = start + name.len() as u32;
     Span { source, start, end }
 }
+
+/// Splits a list at the commas that aren't between parentheses.
+pub fn split(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut depth = 0_usize;
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        match (c, parts.last_mut()) {
+            (',', _) if depth == 0 => parts.push(String::new()),
+            (c, Some(part)) => part.push(c),
+            _ => {}
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_between_parentheses_belong_to_a_call() {
+        let parts = split("getpid,socket(AF_INET, SOCK_STREAM),ioctl(3,4)");
+        assert_eq!(
+            parts,
+            ["getpid", "socket(AF_INET, SOCK_STREAM)", "ioctl(3,4)"]
+        );
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use clap::builder::PossibleValuesParser;
 use tamis_bpf::Program;
@@ -21,21 +22,35 @@ use super::{Failure, budget, exit, input};
 pub struct PlatformArgs {
     /// What catches the calls [default: the fastest]
     ///
-    /// The fastest that works here and runs every program; `tamis platforms` says what works.
+    /// The fastest that works here and runs every program.
     #[arg(long, value_name = "NAME", value_parser = names())]
     platform: Option<String>,
 }
 
-/// The names of platforms.
+/// What this program offers: the product's platforms, or those of [`offer`].
+static OFFERED: OnceLock<&'static [&'static dyn Platform]> = OnceLock::new();
+
+/// Offers these platforms in the place of the product's. To be called once, before the command line is read.
+pub fn offer(platforms: &'static [&'static dyn Platform]) {
+    // Of two calls the first counts.
+    let _ = OFFERED.set(platforms);
+}
+
+/// The platforms that this program offers.
+pub fn offered() -> &'static [&'static dyn Platform] {
+    OFFERED.get_or_init(tamis_platform::supported)
+}
+
+/// The names of the platforms that are offered.
 fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(tamis_platform::all().iter().map(|platform| platform.name()))
+    PossibleValuesParser::new(offered().iter().map(|platform| platform.name()))
 }
 
 impl PlatformArgs {
     /// The platform that was asked for, or else the first that works.
     pub fn choose(&self) -> Result<&'static dyn Platform, Failure> {
         if let Some(name) = &self.platform {
-            let Some(platform) = tamis_platform::by_name(name) else {
+            let Some(platform) = offered().iter().find(|one| one.name() == name) else {
                 return Err(Failure::input(format!("no platform `{name}`")));
             };
             if platform.caps().is_signal_safe {
@@ -43,13 +58,13 @@ impl PlatformArgs {
                     format!(
                         "`{name}` asks in a signal handler of the guest, where nothing can be counted"
                     ),
-                    "choose another with `--platform`; `tamis platforms` lists them",
+                    "choose another with `--platform`",
                 ));
             }
-            return Ok(platform);
+            return Ok(*platform);
         }
         let mut reasons = Vec::new();
-        for platform in tamis_platform::preferred() {
+        for platform in tamis_platform::preferred(offered()) {
             match platform.probe() {
                 Ok(()) => return Ok(platform),
                 Err(unavailable) => reasons.push(format!("{}: {unavailable}", platform.name())),
@@ -58,7 +73,7 @@ impl PlatformArgs {
         Err(Failure::new(
             exit::ENVIRONMENT,
             format!("no platform works here: {}", reasons.join("; ")),
-            Some("`tamis platforms` lists what each needs".to_owned()),
+            None,
         ))
     }
 }
@@ -133,9 +148,7 @@ pub fn run_guest(
         Err(PlatformError::Unsupported(unsupported)) => Err(Failure::new(
             exit::ENVIRONMENT,
             format!("{}: {unsupported}", platform.name()),
-            Some(
-                "choose another with `--platform`; `tamis platforms` lists what each can do".into(),
-            ),
+            Some("choose another with `--platform`".into()),
         )),
         Err(error) => Err(Failure::environment(format!(
             "{}: {error}",

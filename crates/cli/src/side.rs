@@ -3,10 +3,12 @@
 use tamis_bpf::{MixedEndian, Program, Stack};
 use tamis_compiler::CompileOptions;
 use tamis_compiler::foreign::{Optimised, Split, optimise};
+use tamis_profile::Profile;
 use tamis_session::files::{self, FileLoader};
-use tamis_session::{NamedProgram, Side, SideOptions};
+use tamis_session::{Loaded, NamedProgram, Side, SideOptions};
 
-use super::load::{LoadArgs, on_this_machine, read_input, reading, warn};
+use super::load::{LoadArgs, on_this_machine, read_input, reading, warn, warn_installation};
+use super::target::TargetArgs;
 use super::{Failure, Global};
 
 /// Reads what an argument names: a file, a list of them with commas, or a folder of programs. Warnings go to
@@ -77,4 +79,38 @@ pub fn single(stack: &Stack, options: &CompileOptions) -> Result<Option<Program>
         [one] => Some(one.clone()),
         _ => None,
     })
+}
+
+/// A stack with the name that the user gave it.
+pub type NamedStack = (String, Stack);
+
+/// Filters with their names as stacks, and the profile that policies are compiled for.
+pub fn named_stacks(
+    filters: &[String],
+    load: &LoadArgs,
+    target: &TargetArgs,
+    global: &Global,
+) -> Result<(Vec<NamedStack>, Option<Profile>), Failure> {
+    let load = load.for_filter();
+    let sides: Vec<Side> = filters
+        .iter()
+        .map(|filter| read(filter, &load, global))
+        .collect::<Result<_, _>>()?;
+    let inputs = || sides.iter().flat_map(Side::filters);
+    load.check_options(inputs())?;
+    load.check_arches(inputs())?;
+    target.check_objective_use(inputs())?;
+    let options = target.options(&load.options(), global)?;
+    let policies = inputs().filter_map(Loaded::policy);
+    policies.for_each(|policy| warn_installation(policy, global));
+    let mut named = Vec::with_capacity(sides.len());
+    for side in sides {
+        let name = side.name.clone();
+        let programs = side.into_filters().into_iter();
+        let programs: Vec<NamedProgram> = programs
+            .map(|filter| Ok(filter.into_program(&options)?))
+            .collect::<Result<_, Failure>>()?;
+        named.push((name, stack(programs)?));
+    }
+    Ok((named, options.profile))
 }

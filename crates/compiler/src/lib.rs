@@ -33,8 +33,6 @@ pub mod error;
 pub mod foreign;
 pub mod judge;
 pub mod options;
-#[cfg(feature = "foreign")]
-pub mod packet;
 pub mod passes;
 pub mod report;
 pub mod stages;

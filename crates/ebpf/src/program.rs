@@ -209,7 +209,7 @@ impl Program {
 ///
 /// # Panics
 /// Outside of programs: inside them no target is negative.
-pub(crate) fn target(pc: Pc, skip: i32) -> Pc {
+pub fn target(pc: Pc, skip: i32) -> Pc {
     let target = pc.0 as i64 + 1 + i64::from(skip);
     Pc(usize::try_from(target).expect("targets are inside the program"))
 }

@@ -99,12 +99,12 @@ pub fn all() -> &'static [&'static dyn Platform] {
     ALL
 }
 
-/// The platforms that run every program and confine it, in the order in which this machine's kernel makes them preferable.
+/// Those of the platforms that run every program and confine it, in the order in which this machine's kernel makes them preferable.
 ///
 /// The fastest, `notify`, is the first only where no signal ends a received call (`WAIT_KILLABLE_RECV`, 5.19): on older
 /// kernels such a call is received again, and counted twice.
-pub fn preferred() -> Vec<&'static dyn Platform> {
-    let mut platforms = all().to_vec();
+pub fn preferred(platforms: &[&'static dyn Platform]) -> Vec<&'static dyn Platform> {
+    let mut platforms = platforms.to_vec();
     platforms.retain(|platform| {
         let caps = platform.caps();
         let runs_all = caps.has_threads && caps.has_forks && caps.has_exec && caps.runs_dynamic;
@@ -123,6 +123,12 @@ fn order(platforms: &mut [&'static dyn Platform], is_notify_exact: bool) {
         _ => 2,
     };
     platforms.sort_by_key(rank);
+}
+
+/// The platforms of the product, the fastest that runs every program first; the others are the laboratory's.
+pub fn supported() -> &'static [&'static dyn Platform] {
+    static SUPPORTED: &[&dyn Platform] = &[&attached::NOTIFY, &attached::TRACE, &attached::PATCHED];
+    SUPPORTED
 }
 
 /// Tracing that changes nothing of the guest, for supervisors that forward every call and look. It isn't one of

@@ -22,7 +22,7 @@ impl DisasmReport {
     }
 }
 
-/// Extended programs: `tamis bpf disasm --extended`.
+/// Extended programs: `tamis-lab ebpf disasm`.
 #[derive(Serialize)]
 pub struct ExtendedReport {
     pub programs: Vec<ExtendedProgram>,

@@ -1,4 +1,4 @@
-//! Times of evaluators, side by side: `tamis bench --engines`.
+//! Times of evaluators, side by side: `tamis-lab engines bench`.
 
 use std::fmt;
 

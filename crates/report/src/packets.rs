@@ -1,4 +1,4 @@
-//! The results of a socket filter for packets: `tamis bpf eval --packet`.
+//! The results of a socket filter for packets: `tamis-lab packets eval`.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The platforms of this machine that intercept calls, with their costs: `tamis platforms`.
+//! The platforms of this machine that intercept calls, with their costs: `tamis-lab platforms`.
 
 use std::fmt;
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use tamis_testkit::corpus::repository;
 use tamis_testkit::golden::{self, Setup};
 
 /// As in the other executable of tests.
@@ -13,7 +14,9 @@ const TAMIS: &str = match option_env!("TAMIS_BIN") {
 
 fn main() -> ExitCode {
     golden::main(&Setup {
+        package: "tamis",
         binary: PathBuf::from(TAMIS),
+        root: repository().join("tests/golden"),
         work: PathBuf::from(env!("CARGO_TARGET_TMPDIR")),
     })
 }

@@ -1,8 +1,9 @@
 //! Execution of the command lines in goldens and documents.
 //!
 //! A command line consists of words, in `'` or `"` if they contain spaces, and `|` between chained commands. There is
-//! no shell: nothing is expanded, and every command must be `tamis`.
+//! no shell: nothing is expanded, and every command is of the program under test.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -18,11 +19,12 @@ pub(crate) struct CommandOutput {
     pub(crate) status: ExitStatus,
 }
 
-/// The arguments of each `tamis` of a command line.
+/// The arguments of each command of a line; all are of this program, which is called by its file's name.
 ///
 /// # Errors
-/// If a quote is not closed or a command is not `tamis`, as a sentence.
-pub(crate) fn split(line: &str) -> Result<Vec<Vec<String>>, String> {
+/// If a quote is not closed or a command is of another program, as a sentence.
+pub(crate) fn split(line: &str, binary: &Path) -> Result<Vec<Vec<String>>, String> {
+    let program = binary.file_name().unwrap_or_default();
     words(line)?
         .split(|word| *word == Word::Pipe)
         .map(|command| {
@@ -30,8 +32,9 @@ pub(crate) fn split(line: &str) -> Result<Vec<Vec<String>>, String> {
                 Word::Text(text) => text.clone(),
                 Word::Pipe => unreachable!("split at pipes"),
             });
-            if texts.next().as_deref() != Some("tamis") {
-                return Err(format!("not a `tamis` command line: {line}"));
+            if texts.next().as_deref().map(OsStr::new) != Some(program) {
+                let program = program.display();
+                return Err(format!("not a `{program}` command line: {line}"));
             }
             Ok(texts.collect())
         })
@@ -147,8 +150,11 @@ mod tests {
 
     #[test]
     fn words_may_be_quoted_and_commands_chained() {
-        let commands =
-            split("tamis bpf eval --call 'x86_64 read(0)' -|tamis bpf disasm \"a b\"c").unwrap();
+        let commands = split(
+            "tamis bpf eval --call 'x86_64 read(0)' -|tamis bpf disasm \"a b\"c",
+            Path::new("/a/tamis"),
+        )
+        .unwrap();
         assert_eq!(
             commands,
             [
@@ -160,13 +166,17 @@ mod tests {
 
     #[test]
     fn an_empty_quoted_word_is_a_word() {
-        assert_eq!(split("tamis ''").unwrap(), [[""]]);
+        assert_eq!(split("tamis ''", Path::new("/a/tamis")).unwrap(), [[""]]);
     }
 
     #[test]
     fn other_programs_and_open_quotes_are_refused() {
-        assert!(split("rm -rf x").is_err());
-        assert!(split("tamis bpf asm | cat").is_err());
-        assert!(split("tamis 'x").unwrap_err().contains("open quote"));
+        assert!(split("rm -rf x", Path::new("/a/tamis")).is_err());
+        assert!(split("tamis bpf asm | cat", Path::new("/a/tamis")).is_err());
+        assert!(
+            split("tamis 'x", Path::new("/a/tamis"))
+                .unwrap_err()
+                .contains("open quote")
+        );
     }
 }

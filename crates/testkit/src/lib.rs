@@ -25,6 +25,7 @@ pub mod oracle;
 pub mod property;
 pub mod pseudo_code;
 pub mod sabotage;
+pub mod schema;
 pub mod scratch;
 pub mod seeds;
 pub mod skip;

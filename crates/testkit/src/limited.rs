@@ -4,10 +4,13 @@
 //! one busy thread can't use more processor time than the elapsed time, so its limit of elapsed time bounds it on any
 //! busy machine.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::child;
+use crate::generate::hostile::readers::Reading;
 
 /// Sets limits of processor time in seconds and of address space in KiB, runs the command, and prints its exit status
 /// and the processor time of the shell and of the command.
@@ -97,4 +100,58 @@ pub fn args<'a>(command: &[&'a str], file: &str, kind: &str) -> Vec<String> {
             }
         })
         .collect()
+}
+
+/// What a command may allocate for each byte of its inputs, and without any: tables, the policy that goes with them.
+const PER_BYTE: usize = 20;
+const BASE_BYTES: usize = 16 << 20;
+/// The processor time for each megabyte, without optimisation, which takes ten times as long as a second for 16 MB; and for
+/// what is limited by its number.
+const MAX_CPU_S_PER_MB: f64 = 1.0;
+const BASE_CPU_S: f64 = 3.0;
+
+/// The arguments with the files of a folder.
+fn reading_args(program: &Path, folder: &Path, reading: &Reading) -> Vec<String> {
+    let limit = PER_BYTE * reading.size_bytes() + BASE_BYTES + reading.rules_bytes;
+    let args = reading.args.iter().map(|arg| (*arg).to_owned());
+    let limit = format!("--memory-limit={}", limit.div_ceil(1_000_000));
+    let folder = folder.display().to_string();
+    let script = "cd \"$0\" && exec \"$@\"".to_owned();
+    let shell = [
+        "-c".to_owned(),
+        script,
+        folder,
+        program.display().to_string(),
+        limit,
+    ];
+    shell.into_iter().chain(args).collect()
+}
+
+/// A report if the program took too much for what it reads in a folder, or ended by a signal or as a bug.
+///
+/// # Panics
+/// If the files can't be written.
+pub fn failure(program: &Path, folder: &Path, reading: &Reading) -> Option<String> {
+    for (name, bytes) in &reading.files {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().expect("it is in the folder")).unwrap();
+        fs::write(&path, bytes).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let args = reading_args(program, folder, reading);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = run(Path::new("/bin/sh"), &args);
+    let max_cpu_s = BASE_CPU_S + MAX_CPU_S_PER_MB * reading.size_bytes() as f64 / 1e6;
+    let is_bad = outcome.stderr.contains("more memory than allowed")
+        || outcome.cpu_s > max_cpu_s
+        || !(0..=4).contains(&outcome.status);
+    is_bad.then(|| {
+        let start: String = outcome.stderr.chars().take(300).collect();
+        let Reading { name, args, .. } = reading;
+        let size_bytes = reading.size_bytes();
+        format!(
+            "{name}, {size_bytes} bytes: {args:?}: exit {}, {:.2} s: {start}",
+            outcome.status, outcome.cpu_s
+        )
+    })
 }

@@ -15,9 +15,9 @@ use tamis_bpf::{Insn, Program, forms, interp};
 use tamis_compiler::{CompileOptions, compile};
 use tamis_diag::limits::MAX_DIAGNOSTICS;
 use tamis_diag::{Diagnostic, Sources, render};
-use tamis_ebpf::check::{Layout, Options, check};
-use tamis_ebpf::memory::{Context, Helpers, Memory};
-use tamis_ebpf::{elf, text as extended_text};
+use tamis_ebpf_vm::check::{Layout, Options, check};
+use tamis_ebpf_vm::memory::{Context, Helpers, Memory};
+use tamis_ebpf_vm::{elf, text as extended_text};
 use tamis_kernel::differential::packets::Packets;
 use tamis_kernel::differential::{CheckerAnswer, checker_answers};
 use tamis_policy::loader::{Loaded, NoIncludes};
@@ -221,7 +221,7 @@ pub fn extended(bytes: &[u8]) -> InputClass {
     };
     let mut context = [0; 88];
     let mut memory = Memory::new(Context::Writable(&mut context), &[1; 20], Endian::Little);
-    let run = tamis_ebpf::interp::run(&program, &mut memory, &mut Helpers::none(), 10_000);
+    let run = tamis_ebpf_vm::interp::run(&program, &mut memory, &mut Helpers::none(), 10_000);
     match check(
         program,
         &Layout::socket_filter(),

@@ -10,6 +10,8 @@ pub mod cache;
 mod chain;
 mod code;
 mod decode;
+mod evaluator;
 pub mod threaded;
 
 pub use code::{Code, Seen};
+pub use evaluator::Evaluator;

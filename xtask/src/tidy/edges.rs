@@ -10,13 +10,12 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 38] = [
+const ALLOWED: [(&str, Option<&[&str]>); 41] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
     ("bpf", Some(&["abi", "diag"])),
     ("ebpf", Some(&["abi", "bpf", "diag"])),
-    ("pcap", Some(&["bpf"])),
     ("rules", Some(&["abi", "diag"])),
     ("scmp", Some(&["abi", "rules"])),
     ("policy", Some(&["abi", "diag", "rules", "scmp"])),
@@ -31,8 +30,6 @@ const ALLOWED: [(&str, Option<&[&str]>); 38] = [
         Some(&["abi", "analysis", "diag", "policy", "prover", "rules"]),
     ),
     ("vm", Some(&["abi", "bpf"])),
-    ("jit", Some(&["abi", "bpf", "ebpf"])),
-    ("engine", Some(&["abi", "bpf", "ebpf", "jit", "vm"])),
     // Not the compiler either: its results are fuzzed, and the judge uses the calls found.
     (
         "fuzz",
@@ -46,7 +43,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 38] = [
     ),
     ("kernel", Some(&["abi", "bpf"])),
     ("exec", Some(&["abi", "bpf", "kernel"])),
-    ("platform", Some(&["abi", "bpf", "engine", "kernel"])),
+    ("platform", Some(&["abi", "bpf", "kernel", "vm"])),
     (
         "libseccomp",
         Some(&[
@@ -108,11 +105,8 @@ const ALLOWED: [(&str, Option<&[&str]>); 38] = [
             "compiler",
             "convert",
             "diag",
-            "ebpf",
             "embed",
-            "engine",
             "fuzz",
-            "jit",
             "kernel",
             "learn",
             "libseccomp",
@@ -120,7 +114,6 @@ const ALLOWED: [(&str, Option<&[&str]>); 38] = [
             "lint",
             "macros",
             "meter",
-            "pcap",
             "platform",
             "policy",
             "profile",
@@ -131,6 +124,19 @@ const ALLOWED: [(&str, Option<&[&str]>); 38] = [
             "scmp",
             "session",
             "vm",
+        ]),
+    ),
+    // The laboratory, which the product may not use.
+    ("pcap", Some(&["bpf"])),
+    ("ebpf-vm", Some(&["abi", "bpf", "diag", "ebpf"])),
+    ("jit", Some(&["abi", "bpf", "ebpf-vm"])),
+    ("engine", Some(&["abi", "bpf", "ebpf-vm", "jit", "vm"])),
+    ("packets", Some(&["bpf", "compiler", "fuzz", "prover"])),
+    (
+        "lab",
+        Some(&[
+            "abi", "bpf", "cli", "ebpf-vm", "engine", "fuzz", "jit", "kernel", "packets", "pcap",
+            "platform", "prover", "report", "session", "vm",
         ]),
     ),
     // Examples use only the public crate.

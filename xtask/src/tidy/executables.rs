@@ -10,7 +10,7 @@ use super::Problem;
 use super::tree::Tree;
 
 /// The executables of integration tests: package, name, and the reason for a separate one.
-const INTEGRATION: [(&str, &str, &str); 14] = [
+const INTEGRATION: [(&str, &str, &str); 16] = [
     ("tamis-testkit", "it", "the libraries together"),
     (
         "tamis-testkit",
@@ -24,6 +24,16 @@ const INTEGRATION: [(&str, &str, &str); 14] = [
     ),
     (
         "tamis",
+        "golden",
+        "each file is a test, so it has a main of its own",
+    ),
+    (
+        "tamis-lab",
+        "it",
+        "the path of the command is known to its package only",
+    ),
+    (
+        "tamis-lab",
         "golden",
         "each file is a test, so it has a main of its own",
     ),

@@ -15,10 +15,10 @@ use std::thread;
 
 use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_bpf::{Op, Program, Stack};
-use tamis_engine::Evaluator;
 use tamis_kernel::spawn::{Body, Child, HeldChild, Signaller, Spawn};
 use tamis_kernel::tracee::{Event, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee};
 use tamis_kernel::{Ended, Errno, affinity, install, poll};
+use tamis_vm::Evaluator;
 
 use super::call::Phase;
 use super::filters::{self, Catcher};
@@ -298,11 +298,10 @@ fn evaluator(mechanism: Mechanism, guest: &Guest<'_>) -> Result<Option<Evaluator
         return Ok(None);
     }
     let stack = Stack::from(guest.filter.clone());
-    let options = tamis_engine::Options {
-        is_cached: mechanism == Mechanism::Patch,
-        ..tamis_engine::Options::default()
+    let evaluator = match mechanism {
+        Mechanism::Patch => Evaluator::cached(&stack),
+        _ => Evaluator::new(&stack),
     };
-    let evaluator = Evaluator::new(&stack, &options);
     evaluator
         .map(Some)
         .map_err(|error| PlatformError::Filter(error.to_string()))

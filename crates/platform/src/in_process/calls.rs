@@ -4,8 +4,8 @@ use std::mem;
 use std::sync::atomic::AtomicU32;
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData, errno};
-use tamis_engine::Evaluator;
 use tamis_kernel::Errno;
+use tamis_vm::Evaluator;
 
 use super::filter::MASKS;
 use crate::attached;

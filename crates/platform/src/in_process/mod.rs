@@ -28,9 +28,9 @@ use std::path::Path;
 
 use tamis_abi::SeccompData;
 use tamis_bpf::Stack;
-use tamis_engine::Evaluator;
 use tamis_kernel::spawn::SpawnError;
 use tamis_kernel::{Ended, Errno, search};
+use tamis_vm::Evaluator;
 
 use crate::attached;
 use crate::caps::{Caps, Family, Isolation};
@@ -146,8 +146,8 @@ impl Platform for InProcess {
         }
         guest.check(&self.caps())?;
         let stack = Stack::from(guest.filter.clone());
-        let evaluator = Evaluator::new(&stack, &tamis_engine::Options::default())
-            .map_err(|error| PlatformError::Filter(error.to_string()))?;
+        let evaluator =
+            Evaluator::new(&stack).map_err(|error| PlatformError::Filter(error.to_string()))?;
         let program = load(guest, options.name)
             .map_err(|errno| PlatformError::Spawn(SpawnError::Exec(errno)))?;
         let cpu = match options.placement {

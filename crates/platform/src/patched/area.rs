@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData, errno};
 use tamis_bpf::{Program, cache};
-use tamis_engine::Evaluator;
+use tamis_vm::Evaluator;
 
 use crate::sys::stub;
 

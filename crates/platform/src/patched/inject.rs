@@ -5,8 +5,8 @@
 //! platforms whose filter knows it, they come from an [address](TRACERS_IP) that a call has only if a tracer says so.
 
 use tamis_abi::{Arch, SeccompData, restart};
-use tamis_engine::Evaluator;
 use tamis_kernel::tracee::{CallPhase, Registers, Resume, Stop, Stopped, TraceError};
+use tamis_vm::Evaluator;
 
 use super::area;
 use super::site::SYSCALL_BYTES;

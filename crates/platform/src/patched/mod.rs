@@ -47,9 +47,9 @@ use std::sync::Arc;
 
 use tamis_abi::SeccompData;
 use tamis_bpf::Program;
-use tamis_engine::Evaluator;
 use tamis_kernel::memory;
 use tamis_kernel::tracee::{Stop, Stopped, TraceError};
+use tamis_vm::Evaluator;
 
 use crate::attached::{OF_PATCHED, Tracer, unless_ended};
 use crate::offsets::reads_ip;

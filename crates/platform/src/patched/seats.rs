@@ -10,7 +10,7 @@ use tamis_kernel::Errno;
 use tamis_kernel::listener::Notification;
 use tamis_kernel::tracee::TraceError;
 
-use tamis_engine::Evaluator;
+use tamis_vm::Evaluator;
 
 use super::serve::{Desk, Handler, Seat, Slots, lock};
 use crate::attached::heirs::{Heir, Heirs};

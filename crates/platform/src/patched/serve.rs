@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData, errno};
-use tamis_engine::Evaluator;
 use tamis_kernel::spawn::Signaller;
 use tamis_kernel::{Errno, memory};
+use tamis_vm::Evaluator;
 
 use super::How;
 use super::area;

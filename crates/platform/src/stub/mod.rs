@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex};
 
 use tamis_abi::ActionKind;
 use tamis_bpf::{Program, Stack};
-use tamis_engine::Evaluator;
 use tamis_kernel::spawn::SpawnError;
 use tamis_kernel::{Ended, Errno};
+use tamis_vm::Evaluator;
 
 use crate::attached::{self, Start};
 use crate::caps::{Caps, Family};
@@ -71,11 +71,7 @@ impl Platform for Stub {
         options: &Options<'_>,
     ) -> Result<Ended, PlatformError> {
         guest.check(&self.caps())?;
-        let how = tamis_engine::Options {
-            is_cached: true,
-            ..tamis_engine::Options::default()
-        };
-        let evaluator = Evaluator::new(&Stack::from(guest.filter.clone()), &how);
+        let evaluator = Evaluator::cached(&Stack::from(guest.filter.clone()));
         let evaluator = evaluator.map_err(|error| PlatformError::Filter(error.to_string()))?;
         let Some(numbers) = numbers(guest.filter, &evaluator) else {
             return attached::NOTIFY.run(guest, supervisor, options);

@@ -1,20 +1,14 @@
-//! The help of `tamis` itself, and the short help, `-h`, of its commands.
+//! The help of `tamis` itself.
 //!
 //! There are more commands than a screen has lines. `tamis -h` has a line for each of the sixteen that most users need, in
 //! the order of their work, and the names of the others; `tamis --help` has a line for each command, and the options
 //! ([decision 198](../../../../docs/decisions/0198-the-order-of-the-commands.md)).
-//!
-//! The short help of a command fits a screen of 24 lines and 80 columns. Options under a heading of their own - how inputs are
-//! read, how filters are compiled, limits, languages - are many, the same for most commands, and rarely wanted: `--help`
-//! has them, and those that say so of themselves. Of the text at the end the first examples are shown.
 
 use std::fmt::Write as _;
 
+use clap::Command;
 use clap::builder::Styles;
-use clap::{Arg, Command};
-
-/// How many examples the short help has.
-const EXAMPLES: usize = 3;
+use tamis_cli::help::brief;
 
 /// The commands of the first screen by what they are for, in the order of a user's work.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -26,14 +20,13 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// The commands that are wanted rarely, or in one environment.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 8] = [
     "profile",
     "precompile",
     "oci",
     "libseccomp",
     "inject",
     "sandbox",
-    "platforms",
     "tables",
     "completions",
 ];
@@ -129,35 +122,6 @@ fn heading(text: &str) -> String {
     let styles = Styles::styled();
     let style = styles.get_header();
     format!("{style}{text}:{style:#}\n")
-}
-
-fn brief(command: Command, path: &str) -> Command {
-    let command = command.mut_args(|arg| {
-        let is_rare = arg.get_help_heading().is_some() || arg.is_hide_short_help_set();
-        Arg::hide_short_help(arg, is_rare)
-    });
-    command.mut_subcommands(|subcommand| {
-        let path = format!("{path} {}", subcommand.get_name());
-        let after = subcommand
-            .get_after_help()
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        brief(subcommand, &path)
-            .after_help(format!("{}More: `{path} --help`", examples(&after)))
-            .after_long_help(after)
-    })
-}
-
-/// The first examples of a help's end: the line that announces them, and the indented ones after it.
-fn examples(text: &str) -> String {
-    let lines = text.lines().skip_while(|line| !line.starts_with("Example"));
-    let is_example = |(at, line): &(usize, &str)| *at == 0 || line.starts_with(' ');
-    let shown = lines
-        .enumerate()
-        .take_while(is_example)
-        .take(1 + EXAMPLES)
-        .map(|(_, line)| line);
-    shown.fold(String::new(), |all, line| all + line + "\n")
 }
 
 #[cfg(test)]

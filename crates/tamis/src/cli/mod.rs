@@ -4,12 +4,9 @@ pub(crate) use tamis_cli::*;
 
 pub(crate) mod compare;
 pub(crate) mod denials;
-pub(crate) mod engine;
 pub(crate) mod fragment;
 pub(crate) mod help;
 pub(crate) mod judged;
 pub(crate) mod library;
-pub(crate) mod object;
-pub(crate) mod packet;
 pub(crate) mod proc;
 pub(crate) mod settings;

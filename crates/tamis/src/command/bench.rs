@@ -1,9 +1,8 @@
-//! `tamis bench`: what filters cost on this machine, in the kernel and in evaluators.
+//! `tamis bench`: what filters cost on this machine.
 
 mod cases;
 mod doubts;
 mod draw;
-mod engines;
 mod figures;
 mod gap;
 mod report;
@@ -20,7 +19,7 @@ use crate::cli::chart::{self, ChartFile};
 use crate::cli::load::LoadArgs;
 use crate::cli::progress;
 use crate::cli::target::TargetArgs;
-use crate::cli::{Failure, Global, exit, input, output};
+use crate::cli::{Failure, Global, call, exit, input, output};
 use cases::{CaseOptions, Cases};
 use figures::Skipped;
 use report::Findings;
@@ -39,12 +38,10 @@ Examples:
   tamis bench old.bpf new.bpf --calls read,mmap --chart cost.svg
   tamis bench service.tamis --counts trace.txt
   tamis bench service.bpf --sequence '3*read;write' --sequence 'poll;accept4;close'
-  tamis bench --explain-gap --chart gap.html
-  tamis bench --engines container-default other.bpf
-  tcpdump -dd 'port 22' | tamis bench --engines - --packets capture.pcap")]
+  tamis bench --explain-gap --chart gap.html")]
 pub(crate) struct Args {
     /// What to measure
-    #[arg(required_unless_present_any = ["explain_gap", "engines"], value_name = "FILTER", value_parser = input::PolicyParser, hide_possible_values = true)]
+    #[arg(required_unless_present = "explain_gap", value_name = "FILTER", value_parser = input::PolicyParser, hide_possible_values = true)]
     filters: Vec<String>,
     /// Measure the stages between no filter and a filter
     ///
@@ -53,30 +50,9 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["filters", "calls", "sequences", "profiles", "objective", "effort", "top",
           "seed", "from", "arches", "strict", "kernel", "language_options"])]
     explain_gap: bool,
-    /// Time evaluators in user space instead of the kernel
-    ///
-    /// These are the engines of tamis with and without the result cache, and libpcap's interpreter where it is installed, on calls or packets. Needs no rights; beside them stands the kernel's
-    /// machine code where programs may be loaded [default filter: container-default]
-    #[arg(long, conflicts_with_all = ["explain_gap", "sequences", "top"])]
-    engines: bool,
-    /// With `--engines`: filters of sockets, on the packets of a capture
-    ///
-    /// Or extended programs in object files. The capture has the format pcap or pcapng.
-    #[arg(long, value_name = "FILE", requires = "engines", hide_short_help = true, conflicts_with_all = ["calls", "seed", "profiles",
-          "objective", "effort", "from", "arches", "strict", "kernel", "language_options"], value_parser = input::path_parser())]
-    packets: Option<String>,
-    /// The section of object files with the program [default: the only one]
-    #[arg(
-        long,
-        value_name = "NAME",
-        requires = "packets",
-        hide_short_help = true
-    )]
-    section: Option<String>,
     /// The calls to time [default: those of the profile]
     ///
-    /// `NAME` or `NAME(ARGUMENTS)`. Without a profile they are getpid, getppid, close and ioctl; with `--engines` read, some
-    /// with tests of arguments, and random numbers.
+    /// `NAME` or `NAME(ARGUMENTS)`. Without a profile they are getpid, getppid, close and ioctl.
     #[arg(long, value_name = "CALLS")]
     calls: Vec<String>,
     /// Calls made in sequence, such as `3*read;write`; may be repeated
@@ -106,12 +82,12 @@ pub(crate) struct Args {
     seed: u64,
     /// How often to measure [default: until the minima are stable]
     ///
-    /// Each filter; that takes 6 to 60 times. With `--engines` nothing is installed.
+    /// Each filter; that takes 6 to 60 times.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
     /// Also draw a chart: .svg, or .html with the tables
     ///
-    /// Of the added time per call, or of the time of an evaluation.
+    /// Of the added time per call.
     #[arg(long, value_name = "FILE", value_parser = chart::file_parser())]
     chart: Option<ChartFile>,
     #[command(flatten)]
@@ -130,13 +106,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         let report = gap::analyse(rounds, &mut progress_printer(rounds, global))?;
         if let Some(file) = &args.chart {
             let (title, text) = ("tamis bench --explain-gap", report.to_string());
-            file.write(title, &report.charts(), &text)?;
-        }
-        output::show(&report, global)?;
-    } else if args.engines {
-        let report = engines::measure(args, rounds, global)?;
-        if let Some(file) = &args.chart {
-            let (title, text) = ("tamis bench --engines", report.to_string());
             file.write(title, &report.charts(), &text)?;
         }
         output::show(&report, global)?;
@@ -163,10 +132,7 @@ fn check_machine(probe: &tamis_kernel::Probe) -> Result<(), Failure> {
 /// Measures the filters that the user named.
 fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<BenchReport, Failure> {
     let (subjects, profile) = timed_stacks::timed_stacks(args, global)?;
-    let calls = args
-        .calls
-        .iter()
-        .flat_map(|calls| cases::split_calls(calls));
+    let calls = args.calls.iter().flat_map(|calls| call::split(calls));
     let calls: Vec<String> = calls.collect();
     let cases = Cases::new(&CaseOptions {
         calls: &calls,

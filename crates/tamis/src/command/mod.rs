@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use tamis_diag::suggest;
 
-use crate::cli::{Failure, Global};
+use crate::cli::{Failure, Global, sandbox};
 
 mod audit;
 mod bench;
@@ -26,13 +26,11 @@ mod lint;
 mod man;
 mod oci;
 mod optimize;
-mod platforms;
 mod precompile;
 mod profile;
 mod prove;
 mod record;
 mod run;
-mod sandbox;
 mod tables;
 mod trace;
 
@@ -53,7 +51,6 @@ pub(crate) enum Command {
     Learn(learn::Args),
     Sandbox(sandbox::Args),
     Inject(inject::Args),
-    Platforms(platforms::Args),
     Audit(audit::Args),
     Harden(harden::Args),
     Oci(oci::Args),
@@ -112,7 +109,7 @@ impl Command {
             Command::Harden(_) | Command::Oci(_) => "compiling",
             Command::Convert(_) => "converting",
             Command::Bpf(args) => args.command.doing(),
-            Command::Bench(_) | Command::Platforms(_) => "measuring",
+            Command::Bench(_) => "measuring",
             Command::Record(_) => "recording",
             Command::Trace(_) => "tracing",
             Command::Learn(_) => "learning",
@@ -151,7 +148,6 @@ impl Command {
             Command::Learn(args) => learn::run(args, global),
             Command::Sandbox(args) => sandbox::run(args, global),
             Command::Inject(args) => inject::run(args, global),
-            Command::Platforms(args) => platforms::run(args, global),
             Command::Audit(args) => audit::run(args, global),
             Command::Harden(args) => harden::run(args, global),
             Command::Oci(args) => oci::run(args, global),

@@ -1,7 +1,5 @@
 //! `tamis optimize`: from filters of any origin, alone or as a stack, to better ones that do the same.
 
-mod packet;
-
 use std::path::Path;
 
 use clap::ValueEnum;
@@ -32,7 +30,6 @@ Examples:
   tamis optimize filters/ --stats -o fused.bpf
   tamis optimize --pid 4711 -o fused.bpf
   tamis optimize large.policy --split -o parts/
-  tcpdump -ddd 'port 22' | tamis optimize --packet -o better.bpf
 Exit status: 0 done, also without an improvement; 3 the result is too long for the kernel.")]
 pub(crate) struct Args {
     /// The filters, the oldest first: paths or folders [default: -]
@@ -44,11 +41,6 @@ pub(crate) struct Args {
     /// Produce several filters if one would be too long
     #[arg(long)]
     split: bool,
-    /// Optimise a filter of a socket, which loads from packets
-    ///
-    /// The result is compared with it on generated packets.
-    #[arg(long, hide_short_help = true, conflicts_with_all = ["pid", "split", "from", "arches", "strict", "kernel", "language_options"])]
-    packet: bool,
     /// What to print
     #[arg(long, value_name = "FORM")]
     emit: Option<Emit>,
@@ -86,9 +78,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.refuse_to_replace_policy()?;
     if !matches!(args.form(global), None | Some(Emit::Json)) {
         args.output.refuse_beside_document(global)?;
-    }
-    if args.packet {
-        return packet::run(args, global);
     }
     let load = args.load.for_any_filter();
     let options = args.compiler.options(&load.options(), global)?;

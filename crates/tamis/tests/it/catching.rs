@@ -1,4 +1,4 @@
-//! `tamis inject` and `tamis sandbox`: what becomes of a command's calls, on every platform that runs commands.
+//! `tamis inject` and `tamis sandbox`: what becomes of a command's calls, on every platform of the product.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+use tamis_platform::Caps;
 use tamis_testkit::toolchains::stderr_text;
 use tamis_testkit::{child, skip};
 
@@ -28,43 +29,40 @@ fn file(name: &str, text: &str) -> PathBuf {
 
 /// The platforms that work here and run a shell, and programs from it.
 fn platforms() -> Vec<String> {
-    platforms_with(&["has_forks", "has_exec", "runs_dynamic"])
+    platforms_with(|caps| caps.has_forks && caps.has_exec && caps.runs_dynamic)
 }
 
-/// The platforms that work here, can be asked for by commands, and have these capabilities.
-fn platforms_with(needs: &[&str]) -> Vec<String> {
-    let is_able = |platform: &&Value| {
-        let has = |need: &&str| platform[*need] == true;
-        has(&"works") && !has(&"is_signal_safe") && needs.iter().all(has)
-    };
-    let platforms = platforms_of(TAMIS);
-    let names = platforms.iter().filter(is_able);
-    let names = names.map(|platform| platform["name"].as_str().expect("a name").to_owned());
-    names.collect()
+/// The platforms that work here and have these capabilities.
+fn platforms_with(is_able: impl Fn(&Caps) -> bool) -> Vec<String> {
+    let all = tamis_platform::supported().iter();
+    let able = all.filter(|one| is_able(&one.caps()) && one.probe().is_ok());
+    able.map(|platform| platform.name().to_owned()).collect()
 }
 
-/// What a program says of the platforms.
-fn platforms_of(program: &str) -> Vec<Value> {
-    let mut command = Command::new(program);
-    command.args(["platforms", "--json"]).stdin(Stdio::null());
-    let output = child::output(&mut command).expect("it starts");
-    let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
-    document["platforms"].as_array().expect("a list").clone()
-}
-
-/// Elsewhere platforms that don't work are left out. A static program has other code of the C library than the one that is built
-/// with the tests.
+/// A static program has other code of the C library than the one that is built with the tests.
 #[test]
 fn the_same_platforms_work_whatever_the_program_is_linked_with() {
     if skip::without_kernel() || TAMIS == env!("CARGO_BIN_EXE_tamis") {
         return;
     }
-    let works = |program| -> Vec<(String, bool)> {
-        let all = platforms_of(program).into_iter();
-        let works = all.map(|one| (one["name"].to_string(), one["works"] == true));
-        works.collect()
-    };
-    assert_eq!(works(TAMIS), works(env!("CARGO_BIN_EXE_tamis")));
+    let policy = file("allow.tamis", "default allow\nbad-arch allow\n");
+    for platform in tamis_platform::supported() {
+        let code = |program| {
+            let mut command = Command::new(program);
+            command.args(["sandbox", "--platform", platform.name(), "-p"]);
+            command.arg(&policy).args(["--", "true"]);
+            child::output(&mut command)
+                .expect("it starts")
+                .status
+                .code()
+        };
+        assert_eq!(
+            code(TAMIS),
+            code(env!("CARGO_BIN_EXE_tamis")),
+            "{}",
+            platform.name()
+        );
+    }
 }
 
 /// What rules did to a shell script: its standard output and the counts of each rule.
@@ -156,7 +154,7 @@ fn a_sandbox_enforces_its_policy_and_answers_the_rest() {
     let text = "default allow\nbad-arch allow\nnotify uname\nkill-process chdir\n";
     let policy = file("sandbox.tamis", text);
     let policy = policy.to_str().unwrap();
-    for platform in platforms_with(&["runs_dynamic"]) {
+    for platform in platforms_with(|caps| caps.runs_dynamic) {
         let sandbox = |options: &[&str], command: &[&str]| {
             let mut words = vec!["sandbox", "--platform", &platform, "-p", policy];
             words.extend(options);

@@ -442,6 +442,25 @@ fn options_that_an_input_has_no_use_for_are_wrong_usage() {
     }
 }
 
+/// A filter of a socket, which loads from packets, is none of seccomp.
+#[test]
+fn commands_for_seccomp_filters_refuse_filters_of_sockets() {
+    let raw = folder("sockets").join("socket.bpf");
+    // `ldh [12]`, and `ret #96`.
+    let insns = [0x28, 0, 0, 0, 12, 0, 0, 0, 6, 0, 0, 0, 96, 0, 0, 0];
+    fs::write(&raw, insns).unwrap();
+    let commands: [&[&str]; 3] = [&["bpf", "disasm"], &["optimize"], &["lint"]];
+    for command in commands {
+        let result = output(&[command, &[raw.to_str().unwrap()]].concat());
+        assert_eq!(result.status.code(), Some(2), "{command:?}");
+        let said = String::from_utf8(result.stderr).unwrap();
+        assert!(
+            said.contains("code 0x0028 is not allowed"),
+            "{command:?}: {said}"
+        );
+    }
+}
+
 #[test]
 fn capabilities_are_known_by_either_name_and_near_ones_are_named() {
     let entry = r#"{"names": ["mount"], "action": "SCMP_ACT_ALLOW", "includes": {"caps": ["CAP_SYS_ADMIN"]}}"#;
@@ -632,45 +651,6 @@ fn a_signal_that_comes_again_later_ends_a_reduction() {
         .unwrap();
     // The first test shows no failure before it has ended.
     assert_eq!(ended.status.signal(), Some(15), "{ended:?}");
-}
-
-#[test]
-fn an_interrupted_measurement_of_platforms_prints_what_was_measured() {
-    if skip::without_live() {
-        return;
-    }
-    let folder = folder("platforms");
-    let script = folder.join("peer");
-    fs::write(&script, format!("#!/bin/sh\n{INTERRUPT}\n")).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
-    let peer = format!("peer={}", script.display());
-    let line = [
-        "platforms",
-        "--bench",
-        "--platform",
-        "trap",
-        "--beside",
-        &peer,
-        "--chart",
-        "whole.svg",
-    ];
-    fs::write(folder.join("whole.svg"), "of a whole measurement").unwrap();
-    let interrupted = tamis(&line)
-        .current_dir(&folder)
-        .env("TMPDIR", &folder)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&interrupted.stdout);
-    assert_eq!(interrupted.status.code(), Some(3), "{text}");
-    assert!(
-        text.contains("native") && text.contains("interrupted"),
-        "{text}"
-    );
-    // Progress is for terminals.
-    assert_eq!(String::from_utf8_lossy(&interrupted.stderr), "");
-    assert_eq!(names_in(&folder), ["peer", "whole.svg"]);
-    let chart = fs::read_to_string(folder.join("whole.svg")).unwrap();
-    assert_eq!(chart, "of a whole measurement");
 }
 
 #[test]

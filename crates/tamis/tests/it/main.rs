@@ -35,7 +35,6 @@ mod limits;
 mod lint;
 mod live;
 mod oci_apply;
-mod packets;
 mod patch_table;
 mod paths;
 mod precompile;

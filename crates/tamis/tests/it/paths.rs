@@ -7,8 +7,6 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use tamis_testkit::capture::{ETHERNET, ipv4, pcap};
-
 /// What commands say: the same, or with times and counts that differ from run to run, so that only the status and the names of
 /// files are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +18,7 @@ use Says::{Measured, Same};
 
 /// Commands, first those of which everything is compared, as files of the others stay. In their words `%` stands for what makes a name
 /// special.
-const COMMANDS: [(&str, Says); 38] = [
+const COMMANDS: [(&str, Says); 35] = [
     ("compile d%/p%.tamis -o d%/made%.bpf", Same),
     ("compile d%/p%.tamis --counts d%/profile% --stats", Same),
     ("compile d%/p%.rules -o d%/made%.bpf", Same),
@@ -44,7 +42,6 @@ const COMMANDS: [(&str, Says); 38] = [
     ("explain d%/wrong%.tamis read", Same),
     ("lint d%/p%.tamis d%/a%.bpf", Same),
     ("bpf eval d%/a%.bpf read", Same),
-    ("bpf eval d%/socket%.asm --packet d%/capture%.pcap", Same),
     ("prove d%/p%.tamis d%/a%.bpf", Same),
     ("diff d%/p%.tamis d%/stack%", Same),
     ("run -p d%/none% -- true", Same),
@@ -70,14 +67,6 @@ const COMMANDS: [(&str, Says); 38] = [
     ),
     (
         "bpf reduce d%/p%.tamis --differs d%/b%.bpf -o d%/made%.tamis",
-        Measured,
-    ),
-    (
-        "bench --engines d%/p%.tamis --rounds 1 --calls read --chart d%/c%.svg",
-        Measured,
-    ),
-    (
-        "bench --engines d%/socket%.asm --rounds 1 --packets d%/capture%.pcap",
         Measured,
     ),
 ];
@@ -119,7 +108,6 @@ fn folder(index: usize, part: &[u8]) -> PathBuf {
     fs::create_dir_all(root.join(special("d%/stack%", part))).unwrap();
     let write =
         |name: &str, content: &[u8]| fs::write(root.join(special(name, part)), content).unwrap();
-    let packets = [ipv4(6, [1000, 22], &[0; 16])];
     for (name, content) in [
         (
             "d%/p%.tamis",
@@ -152,12 +140,10 @@ fn folder(index: usize, part: &[u8]) -> PathBuf {
             "{\"ociVersion\": \"1.0.2\", \"linux\": {}}",
         ),
         ("d%/t%.asm", "ret #0x7fff0000\n"),
-        ("d%/socket%.asm", "ldh [12]\nret a\n"),
         ("d%/rules%", "read errno(EIO) every 0\n"),
     ] {
         write(name, content.as_bytes());
     }
-    write("d%/capture%.pcap", &pcap(ETHERNET, &packets));
     for (name, text) in [
         ("a", "default errno(EPERM)\nallow read\n"),
         ("b", "default errno(EPERM)\nallow write\n"),

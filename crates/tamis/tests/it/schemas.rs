@@ -1,6 +1,6 @@
 //! Every `--json` document is what `docs/schemas` says.
 //!
-//! The schemas use a small part of JSON Schema; this file checks that part and fails on any other, so
+//! The schemas use a small part of JSON Schema; `tamis_testkit::schema` checks that part and fails on any other, so
 //! that no rule of a schema goes unchecked.
 
 use std::fs;
@@ -8,145 +8,16 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::{Map, Value};
 use tamis_abi::{Arch, Nr};
 use tamis_profile::Profile;
-use tamis_testkit::capture::{ETHERNET, pcap};
 use tamis_testkit::corpus::repository;
+use tamis_testkit::schema;
 use tamis_testkit::skip::{self, Need};
-
-/// What is wrong with a value, as paths and reasons; nothing if it fits.
-fn mismatches(value: &Value, schema: &Value, path: &str) -> Vec<String> {
-    let rules = schema.as_object().expect("a schema is an object");
-    let mut found = Vec::new();
-    for (rule, wanted) in rules {
-        match rule.as_str() {
-            "$schema" | "title" | "description" => {}
-            "$ref" => found.extend(mismatches(value, &referred(wanted), path)),
-            "type" if has_type(value, wanted) => {}
-            "const" if value == wanted => {}
-            "enum"
-                if wanted
-                    .as_array()
-                    .is_some_and(|choices| choices.contains(value)) => {}
-            "properties" | "required" | "additionalProperties" => {}
-            "items" => {
-                for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-                    found.extend(mismatches(item, wanted, &format!("{path}[{index}]")));
-                }
-            }
-            _ => found.push(format!("{path}: {rule} {wanted} against {value}")),
-        }
-    }
-    if let (Some(members), Some(properties)) = (value.as_object(), rules.get("properties")) {
-        let properties = properties.as_object().expect("properties are an object");
-        found.extend(member_mismatches(
-            members,
-            properties,
-            &rules["required"],
-            path,
-        ));
-    }
-    found
-}
-
-/// What a reference of a schema to a member of another leads to.
-fn referred(reference: &Value) -> Value {
-    let reference = reference.as_str().expect("a reference is a string");
-    let (file, pointer) = reference.split_once('#').expect("it names a member");
-    let text = fs::read_to_string(repository().join("docs/schemas").join(file)).unwrap();
-    let schema: Value = serde_json::from_str(&text).unwrap();
-    schema.pointer(pointer).expect("the member exists").clone()
-}
-
-fn member_mismatches(
-    members: &Map<String, Value>,
-    properties: &Map<String, Value>,
-    required: &Value,
-    path: &str,
-) -> Vec<String> {
-    let mut found = Vec::new();
-    for (name, member) in members {
-        match properties.get(name) {
-            Some(schema) => found.extend(mismatches(member, schema, &format!("{path}.{name}"))),
-            None => found.push(format!("{path}: no property {name}")),
-        }
-    }
-    for name in required
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-    {
-        if !members.contains_key(name) {
-            found.push(format!("{path}: {name} is missing"));
-        }
-    }
-    found
-}
-
-fn has_type(value: &Value, wanted: &Value) -> bool {
-    let one = |name: &str| match name {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "integer" => value.is_u64() || value.is_i64(),
-        "number" => value.is_number(),
-        "null" => value.is_null(),
-        _ => false,
-    };
-    match wanted {
-        Value::String(name) => one(name),
-        Value::Array(names) => names.iter().filter_map(Value::as_str).any(one),
-        _ => false,
-    }
-}
-
-/// The file of a schema: `profile.1.json` for `tamis-profile/1`.
-fn file(schema: &str) -> String {
-    let name = schema
-        .trim_start_matches("tamis")
-        .trim_start_matches(['.', '-']);
-    format!("{}.json", name.replace('/', "."))
-}
 
 /// Runs a command that prints a document and checks it against the schema that it names.
 fn check(line: &str) -> String {
-    let mut command = Command::new(crate::TAMIS);
-    let output = command.args(line.split_whitespace()).output().unwrap();
-    // Standard output of these belongs to the command that it runs.
-    let text = match line.split(' ').next() {
-        Some("run" | "record" | "sandbox" | "inject" | "trace") => output.stderr,
-        _ => output.stdout,
-    };
-    // A trace is a document in each line.
-    let documents: Vec<&[u8]> = match line.starts_with("trace ") {
-        true => text.trim_ascii_end().split(|byte| *byte == b'\n').collect(),
-        false => vec![&text],
-    };
-    let mut name = String::new();
-    for text in documents {
-        let document: Value = serde_json::from_slice(text)
-            .unwrap_or_else(|error| panic!("{line}: {error}: {}", String::from_utf8_lossy(text)));
-        name = document["schema"]
-            .as_str()
-            .expect("a document names its schema")
-            .to_owned();
-        let path = repository().join("docs/schemas").join(file(&name));
-        let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-        let found = mismatches(&document, &schema, "$");
-        assert!(found.is_empty(), "{line}: {found:#?}");
-        let start = text
-            .trim_ascii_start()
-            .strip_prefix(b"{")
-            .unwrap_or_default();
-        assert!(
-            start.trim_ascii_start().starts_with(b"\"schema\""),
-            "the schema is the first member"
-        );
-    }
-    name
+    let schemas = repository().join("docs/schemas");
+    schema::check(Path::new(crate::TAMIS), &schemas, line)
 }
 
 /// Checks the document of a process under a filter; nothing where the kernel doesn't show filters.
@@ -209,19 +80,6 @@ fn variables() -> PathBuf {
                 default allow\ndeny write(fd == one), mmap(addr in wide)\n";
     fs::write(&path, text).unwrap();
     path
-}
-
-/// A command that runs a filter of a socket on a capture of one packet.
-fn packets() -> String {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let [filter, capture] = ["schemas-socket.asm", "schemas.pcap"].map(|name| folder.join(name));
-    fs::write(&filter, "ldb [0]\nret #1\n").unwrap();
-    fs::write(&capture, pcap(ETHERNET, &[vec![0; 20]])).unwrap();
-    format!(
-        "bpf eval {} --json --packet {}",
-        filter.display(),
-        capture.display()
-    )
 }
 
 /// A folder for an installation.
@@ -304,7 +162,6 @@ fn check_live() -> Vec<String> {
         check(&format!("run --json -p {} -- uname", policy.display())),
         check(&format!("sandbox --json -p {} -- true", policy.display())),
         check(&format!("inject --json {} -- true", rules.display())),
-        check("platforms --bench --rounds 1 --platform notify --json"),
         check(&format!(
             "audit --json --against pure-compute --pid {}",
             std::process::id()
@@ -328,14 +185,11 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check(&format!("compile {} --emit json", variables().display())),
         check("optimize pure-compute container-default --stats --json"),
         check("bpf disasm pure-compute --json"),
-        check("bpf disasm pure-compute --extended --json"),
         check("bpf eval pure-compute raed --json"),
         check("compile no/such/file --json"),
         check("bpf decompile pure-compute --json"),
         check("convert container-default --arch x86_64 --to systemd --json"),
         check_dump(),
-        check("bpf eval container-default read --engine threaded --json"),
-        check(&packets()),
         check("bpf eval --json --trace container-default socket(AF_VSOCK) read"),
         check("explain --json container-default socket(AF_VSOCK) read x86:read"),
         check("explain TM0201 --json"),
@@ -343,7 +197,6 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("lint container-default pure-compute --json"),
         check("lint --list --json"),
         check("bpf passes --json"),
-        check("platforms --json"),
         check(&format!(
             "libseccomp install --json --prefix {}",
             prefix().display()
@@ -361,7 +214,6 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
             "learn --json --base pure-compute {}",
             profile().display()
         )),
-        check("bench --engines pure-compute --calls read --rounds 1 --json"),
         check(&hardened()),
         check("--version --json"),
         check("compile -h --json"),
@@ -378,7 +230,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     for entry in fs::read_dir(repository().join("docs/schemas")).unwrap() {
         let file = entry.unwrap().file_name().into_string().unwrap();
         assert!(
-            covered.iter().any(|name| self::file(name) == file),
+            covered.iter().any(|name| schema::file(name) == file),
             "no document was checked against {file}"
         );
     }

@@ -5,9 +5,9 @@
 //! that isn't safe, so both answers of a checker are seen.
 
 use tamis_abi::Endian;
-use tamis_ebpf::insn::Address;
-use tamis_ebpf::socket::LOAD_BYTES;
-use tamis_ebpf::{
+use tamis_ebpf_vm::insn::Address;
+use tamis_ebpf_vm::socket::LOAD_BYTES;
+use tamis_ebpf_vm::{
     AluOp, Atomic, Bits, Cond, Insn, Op, Place, Program, Reg, Size, Source, Swap, Width,
 };
 

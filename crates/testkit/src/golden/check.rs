@@ -104,7 +104,7 @@ impl Checker<'_> {
         let stdin = stdin.map_err(|error| at_line(error.to_string()))?;
         let mut failures = Vec::new();
         let outcome = match &step.work {
-            Work::Run(command) => command::split(command)
+            Work::Run(command) => command::split(command, self.binary)
                 .and_then(|split| command::run(self.binary, &split, self.work, stdin.as_deref())),
             Work::Pass(name) => self.run_pass(name, step, &mut failures),
         };

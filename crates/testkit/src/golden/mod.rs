@@ -20,14 +20,17 @@ use std::{env, fs};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use crate::corpus::repository;
 use file::Golden;
 
 /// The parameters of a golden test target.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The `tamis` binary.
+    /// The program that all commands of the goldens are of.
     pub binary: PathBuf,
+    /// The package that has the test target, for messages.
+    pub package: &'static str,
+    /// The directory of the goldens.
+    pub root: PathBuf,
     /// A directory for the inputs of the goldens.
     pub work: PathBuf,
 }
@@ -35,14 +38,14 @@ pub struct Setup {
 /// Runs all goldens as the `main` of a test target without the standard harness.
 ///
 /// # Panics
-/// If `tests/golden` cannot be read.
+/// If the directory of the goldens cannot be read.
 pub fn main(setup: &Setup) -> ExitCode {
     let arguments = Arguments::from_args();
-    let root = repository().join("tests/golden");
-    let trials = files(&root)
+    let root = &setup.root;
+    let trials = files(root)
         .into_iter()
         .map(|path| {
-            let name = name_of(&path, &root);
+            let name = name_of(&path, root);
             let (setup, test) = (setup.clone(), name.clone());
             Trial::test(name, move || run(&setup, &test, &path))
         })
@@ -95,10 +98,11 @@ fn run(setup: &Setup, name: &str, path: &Path) -> Result<(), Failed> {
         return Ok(());
     }
     let failures = checked.failures.join("\n");
+    let package = setup.package;
     Err(format!(
         "{failures}\n\
-         this test alone:  cargo test -p tamis --test golden -- --exact {name}\n\
-         accept the texts: TAMIS_BLESS=1 cargo test -p tamis --test golden -- --exact {name}\n"
+         this test alone:  cargo test -p {package} --test golden -- --exact {name}\n\
+         accept the texts: TAMIS_BLESS=1 cargo test -p {package} --test golden -- --exact {name}\n"
     )
     .into())
 }

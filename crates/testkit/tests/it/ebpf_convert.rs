@@ -3,13 +3,13 @@
 use tamis_abi::Endian;
 use tamis_bpf::ebpf_len::{PROLOGUE_INSNS, kernel_len_insns, op_executed_insns};
 use tamis_bpf::{AluOp, Op, Operand, Pc, Program};
-use tamis_ebpf::check::{Layout, Options, check};
-use tamis_ebpf::convert::{
+use tamis_ebpf_vm::check::{Layout, Options, check};
+use tamis_ebpf_vm::convert::{
     converted, converted_packet, packet_context, packet_helpers, seccomp_context,
 };
-use tamis_ebpf::interp;
-use tamis_ebpf::memory::{Context, Helpers, Memory};
-use tamis_ebpf::threaded::Threaded;
+use tamis_ebpf_vm::interp;
+use tamis_ebpf_vm::memory::{Context, Helpers, Memory};
+use tamis_ebpf_vm::threaded::Threaded;
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::packet;

@@ -2,12 +2,12 @@
 //! same fault if the context is too short. The reference never faults on checked programs.
 
 use tamis_abi::Endian;
-use tamis_ebpf::check::{Checked, Layout, Options, check};
-use tamis_ebpf::interp::{self, Fault, FaultReason};
-use tamis_ebpf::memory::{AccessError, Context, Helpers, Memory};
-use tamis_ebpf::socket::{LOAD_BYTES, load_bytes_signature};
-use tamis_ebpf::threaded::Threaded;
-use tamis_ebpf::{AluOp, Op, Program, Reg, Source, Width, text};
+use tamis_ebpf_vm::check::{Checked, Layout, Options, check};
+use tamis_ebpf_vm::interp::{self, Fault, FaultReason};
+use tamis_ebpf_vm::memory::{AccessError, Context, Helpers, Memory};
+use tamis_ebpf_vm::socket::{LOAD_BYTES, load_bytes_signature};
+use tamis_ebpf_vm::threaded::Threaded;
+use tamis_ebpf_vm::{AluOp, Op, Program, Reg, Source, Width, text};
 use tamis_testkit::generate::extended::{altered, noise, program};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;

@@ -4,10 +4,10 @@
 //! bits are compared.
 
 use tamis_abi::Endian;
-use tamis_ebpf::insn::Address;
-use tamis_ebpf::interp;
-use tamis_ebpf::memory::{Context, Helpers, Memory};
-use tamis_ebpf::{AluOp, Atomic, Bits, Cond, Op, Program, Reg, Size, Source, Swap, Width, text};
+use tamis_ebpf_vm::insn::Address;
+use tamis_ebpf_vm::interp;
+use tamis_ebpf_vm::memory::{Context, Helpers, Memory};
+use tamis_ebpf_vm::{AluOp, Atomic, Bits, Cond, Op, Program, Reg, Size, Source, Swap, Width, text};
 use tamis_kernel::bpf::load_socket_filter;
 use tamis_testkit::skip::{self, Need};
 

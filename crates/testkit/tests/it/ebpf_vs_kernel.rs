@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::Endian;
-use tamis_ebpf::check::{Layout, Options, check};
-use tamis_ebpf::insn::Address;
-use tamis_ebpf::interp;
-use tamis_ebpf::memory::{Context, Memory};
-use tamis_ebpf::socket::{CONTEXT_BYTES, helpers};
-use tamis_ebpf::{AluOp, Insn, Op, Program, Reg, Size, Source, text};
+use tamis_ebpf_vm::check::{Layout, Options, check};
+use tamis_ebpf_vm::insn::Address;
+use tamis_ebpf_vm::interp;
+use tamis_ebpf_vm::memory::{Context, Memory};
+use tamis_ebpf_vm::socket::{CONTEXT_BYTES, helpers};
+use tamis_ebpf_vm::{AluOp, Insn, Op, Program, Reg, Size, Source, text};
 use tamis_kernel::bpf::{LoadError, Loaded, load_socket_filter};
 use tamis_testkit::generate::extended::{altered, program};
 use tamis_testkit::rng::Rng;

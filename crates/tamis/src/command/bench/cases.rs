@@ -361,37 +361,9 @@ fn argument_lists(call: &tamis_profile::Call, random: &mut Random) -> Vec<[u64; 
     lists
 }
 
-/// Splits a list at the commas that aren't between parentheses.
-pub(super) fn split_calls(text: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut depth = 0_usize;
-    for c in text.chars() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        match (c, parts.last_mut()) {
-            (',', _) if depth == 0 => parts.push(String::new()),
-            (c, Some(part)) => part.push(c),
-            _ => {}
-        }
-    }
-    parts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn commas_between_parentheses_belong_to_a_call() {
-        let parts = split_calls("getpid,socket(AF_INET, SOCK_STREAM),ioctl(3,4)");
-        assert_eq!(
-            parts,
-            ["getpid", "socket(AF_INET, SOCK_STREAM)", "ioctl(3,4)"]
-        );
-    }
 
     #[test]
     fn a_profile_is_mixed_by_its_counts_and_says_what_it_lacks() {

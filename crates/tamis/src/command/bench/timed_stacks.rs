@@ -4,9 +4,8 @@ use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Op, Program, Stack, harmless::harmless};
 use tamis_kernel::NATIVE_ENDIAN;
 use tamis_profile::Profile;
-use tamis_session::{Loaded, NamedProgram, Side};
 
-use crate::cli::{Failure, Global, load, side};
+use crate::cli::{Failure, Global, side};
 
 use super::Args;
 
@@ -20,9 +19,6 @@ const ARG0_OFFSET: u32 = 16;
 pub(super) const NONE: usize = 0;
 /// The place of the empty filter.
 pub(super) const EMPTY: usize = 1;
-
-/// A stack with the name that the user gave it.
-pub(super) type NamedStack = (String, Stack);
 
 /// What is measured: no filter, one, or several.
 pub(super) struct TimedStack {
@@ -68,41 +64,11 @@ pub(super) fn timed_stacks(
         TimedStack::new("empty", empty().into())?,
         TimedStack::new("uncacheable", uncacheable().into())?,
     ];
-    let (named, profile) = stacks(&args.filters, args, global)?;
+    let (named, profile) = side::named_stacks(&args.filters, &args.load, &args.target, global)?;
     for (name, stack) in named {
         subjects.push(TimedStack::new(&name, stack)?);
     }
     Ok((subjects, profile))
-}
-
-/// Filters with their names as stacks, and the profile that policies are compiled for.
-pub(super) fn stacks(
-    filters: &[String],
-    args: &Args,
-    global: &Global,
-) -> Result<(Vec<NamedStack>, Option<Profile>), Failure> {
-    let load = args.load.for_filter();
-    let sides: Vec<Side> = filters
-        .iter()
-        .map(|filter| side::read(filter, &load, global))
-        .collect::<Result<_, _>>()?;
-    let inputs = || sides.iter().flat_map(Side::filters);
-    load.check_options(inputs())?;
-    load.check_arches(inputs())?;
-    args.target.check_objective_use(inputs())?;
-    let options = args.target.options(&load.options(), global)?;
-    let policies = inputs().filter_map(Loaded::policy);
-    policies.for_each(|policy| load::warn_installation(policy, global));
-    let mut named = Vec::with_capacity(sides.len());
-    for side in sides {
-        let name = side.name.clone();
-        let programs = side.into_filters().into_iter();
-        let programs: Vec<NamedProgram> = programs
-            .map(|filter| Ok(filter.into_program(&options)?))
-            .collect::<Result<_, Failure>>()?;
-        named.push((name, side::stack(programs)?));
-    }
-    Ok((named, options.profile))
 }
 
 impl TimedStack {

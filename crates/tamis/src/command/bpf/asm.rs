@@ -1,29 +1,24 @@
 //! `tamis bpf asm`: assembler text as a raw program.
 
-use tamis_abi::Endian;
-use tamis_bpf::{Insn, forms, program};
+use tamis_bpf::{forms, program};
 use tamis_diag::code;
 use tamis_report::disasm::DisasmReport;
 use tamis_session::{InputKind, Loaded};
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, show_beside};
-use crate::cli::{Failure, Global, exit, input, packet};
+use crate::cli::{Failure, Global, exit, input};
 
 /// Assemble a program and check it as the kernel does
 #[derive(clap::Args)]
 #[command(after_help = "\
 The mnemonics are those of the kernel's bpf_asm, with names for fields, actions and architectures.
 Example:
-  printf 'ld [nr]\\njeq #39, yes\\nret #allow\\nyes: ret #errno(1)\\n' | tamis bpf asm -o no-getpid.bpf
-  tcpdump -dd 'port 22' | tamis bpf asm --packet -o ssh.bpf")]
+  printf 'ld [nr]\\njeq #39, yes\\nret #allow\\nyes: ret #errno(1)\\n' | tamis bpf asm -o no-getpid.bpf")]
 pub(crate) struct Args {
     /// The text: a path, or `-` for standard input
     #[arg(default_value = "-", value_parser = input::path_parser())]
     input: String,
-    /// Assemble a filter of a socket, which loads from packets
-    #[arg(long)]
-    packet: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -31,10 +26,6 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.refuse_to_replace(&args.input)?;
     args.output.refuse_to_replace_policy()?;
-    if args.packet {
-        let program = packet::load(&args.input)?;
-        return write(program.insns(), Endian::Little, args, global);
-    }
     let load = LoadArgs::of_kind(InputKind::Text(forms::ASM));
     let loaded = load.load(&args.input, global).map_err(without_kinds)?;
     let Loaded::Program(raw) = loaded else {
@@ -48,7 +39,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             "`tamis optimize` reads the text as it is and may make it short enough",
         ));
     }
-    write(raw.program.insns(), raw.program.endian(), args, global)
+    let insns = raw.program.insns();
+    let endian = raw.program.endian();
+    let write = |output: &OutputArgs| output.raw(&program::insns_to_bytes(insns, endian));
+    show_beside(
+        &args.output,
+        write,
+        &DisasmReport::from_insns(insns),
+        global,
+    )?;
+    Ok(exit::OK)
 }
 
 /// The failure to read an input of another kind, with a help for a command that reads one kind alone.
@@ -61,15 +61,4 @@ fn without_kinds(failure: Failure) -> Failure {
         mistake.help = Some("`tamis bpf disasm` shows it as assembler text".to_owned());
     }
     Failure::Diagnostics(mistakes, sources)
-}
-
-fn write(insns: &[Insn], endian: Endian, args: &Args, global: &Global) -> Result<u8, Failure> {
-    let write = |output: &OutputArgs| output.raw(&program::insns_to_bytes(insns, endian));
-    show_beside(
-        &args.output,
-        write,
-        &DisasmReport::from_insns(insns),
-        global,
-    )?;
-    Ok(exit::OK)
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tamis_session::Input;
 
 use crate::cli::Failure;
-use crate::command::sandbox::errno;
+use crate::cli::sandbox::errno;
 
 /// The name of rules in messages.
 pub(super) const NAME: &str = "<rules>";

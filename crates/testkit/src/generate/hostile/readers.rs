@@ -8,8 +8,8 @@ mod files;
 mod policies;
 mod profiles;
 
-/// The files of the product's source that read untrusted input, with the evidence that they keep to the limits.
-pub const SOURCES: [(&str, By); 17] = [
+/// The files of the source that read untrusted input, with the evidence that they keep to the limits.
+pub const SOURCES: [(&str, By); 18] = [
     ("crates/embed/src/file.rs", By::Loader),
     (
         "crates/exec/src/main.rs",
@@ -25,17 +25,18 @@ pub const SOURCES: [(&str, By); 17] = [
         "crates/cli/src/output.rs",
         By::Bounded("its own earlier output"),
     ),
-    ("crates/tamis/src/cli/packet.rs", By::Inputs),
     ("crates/cli/src/profile.rs", By::Inputs),
     ("crates/cli/src/root.rs", By::Inputs),
-    ("crates/tamis/src/command/bench/engines.rs", By::Loader),
-    ("crates/tamis/src/command/bpf/eval.rs", By::Inputs),
     ("crates/tamis/src/command/explain/records.rs", By::Inputs),
     ("crates/tamis/src/command/inject.rs", By::Inputs),
     ("crates/tamis/src/command/oci/mod.rs", By::Inputs),
     ("crates/tamis/src/command/precompile.rs", By::Inputs),
     ("crates/tamis/src/command/precompile/work.rs", By::Loader),
     ("crates/tamis/src/filter.rs", By::Loader),
+    ("lab/tamis-lab/src/ebpf/check.rs", By::Loader),
+    ("lab/tamis-lab/src/engines/mod.rs", By::Loader),
+    ("lab/tamis-lab/src/packet.rs", By::Inputs),
+    ("lab/tamis-lab/src/packets/eval.rs", By::Inputs),
 ];
 
 /// The evidence that a reader keeps to the limits.
@@ -85,6 +86,11 @@ impl Reading {
     fn with(mut self, file: &'static str, bytes: &[u8]) -> Reading {
         self.files.push((file, bytes.to_vec()));
         self
+    }
+
+    /// Whether the laboratory's command reads the files.
+    pub fn is_of_lab(&self) -> bool {
+        self.source.starts_with("lab/")
     }
 
     /// The bytes of all files.

@@ -2,13 +2,13 @@
 //! and packets are between inaccessible pages.
 
 use tamis_abi::Endian;
-use tamis_ebpf::check::{Checked, Field, Layout, check};
-use tamis_ebpf::insn::Address;
-use tamis_ebpf::interp::{self, Fault, FaultReason};
-use tamis_ebpf::memory::{AccessError, Argument, Context, Frames, Helpers, Memory};
-use tamis_ebpf::socket::{LOAD_BYTES, load_bytes_signature};
-use tamis_ebpf::threaded::Threaded;
-use tamis_ebpf::{AluOp, Cond, Op, Program, Reg, Size, Source, Width, check as checker, text};
+use tamis_ebpf_vm::check::{Checked, Field, Layout, check};
+use tamis_ebpf_vm::insn::Address;
+use tamis_ebpf_vm::interp::{self, Fault, FaultReason};
+use tamis_ebpf_vm::memory::{AccessError, Argument, Context, Frames, Helpers, Memory};
+use tamis_ebpf_vm::socket::{LOAD_BYTES, load_bytes_signature};
+use tamis_ebpf_vm::threaded::Threaded;
+use tamis_ebpf_vm::{AluOp, Cond, Op, Program, Reg, Size, Source, Width, check as checker, text};
 use tamis_jit::{Error, Extended, Options};
 use tamis_testkit::generate::extended::{altered, program};
 use tamis_testkit::guarded::Guarded;

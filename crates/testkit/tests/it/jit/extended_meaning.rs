@@ -1,8 +1,8 @@
 //! The meaning of extended instructions, as terms of SMT-LIB over the registers and the memory of the machine.
 
-use tamis_ebpf::check::Access;
-use tamis_ebpf::insn::Address;
-use tamis_ebpf::{AluOp, Atomic, Cond, Op, Place, Reg, Size, Source, Swap, Width};
+use tamis_ebpf_vm::check::Access;
+use tamis_ebpf_vm::insn::Address;
+use tamis_ebpf_vm::{AluOp, Atomic, Cond, Op, Place, Reg, Size, Source, Swap, Width};
 use tamis_jit::template::Template;
 
 use super::extended_model::{extended, field, low, number, reversed, stored};

@@ -4,9 +4,9 @@
 //!
 //! Calls of functions and helpers, and `exit`, have no template here: they are tested by running them.
 
-use tamis_ebpf::check::Access;
-use tamis_ebpf::insn::Address;
-use tamis_ebpf::{AluOp, Atomic, Bits, Cond, Op, Place, Reg, Size, Source, Swap, Width};
+use tamis_ebpf_vm::check::Access;
+use tamis_ebpf_vm::insn::Address;
+use tamis_ebpf_vm::{AluOp, Atomic, Bits, Cond, Op, Place, Reg, Size, Source, Swap, Width};
 use tamis_jit::Options;
 use tamis_jit::template::{Layout, Template};
 use tamis_testkit::rng::Rng;

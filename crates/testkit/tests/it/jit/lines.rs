@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use tamis_abi::Endian;
-use tamis_ebpf::Op;
-use tamis_ebpf::check::{self, Layout, check};
-use tamis_ebpf::memory::Helpers;
+use tamis_ebpf_vm::Op;
+use tamis_ebpf_vm::check::{self, Layout, check};
+use tamis_ebpf_vm::memory::Helpers;
 use tamis_jit::{Extended, Options, Seccomp, Socket};
 use tamis_testkit::generate;
 use tamis_testkit::rng::Rng;

@@ -4,8 +4,8 @@ use std::fmt;
 
 use tamis_abi::Endian;
 use tamis_bpf::{Program, Stack};
-use tamis_engine::{Evaluator, Options};
 use tamis_fuzz::{Campaign, Found};
+use tamis_vm::Evaluator;
 
 /// What evaluates the two sides.
 pub(super) enum Engines {
@@ -48,24 +48,14 @@ fn evaluator(programs: Vec<Program>) -> Result<Evaluator, String> {
     if stack.endian() == Some(Endian::Big) {
         return Err("a side is for big-endian machines".to_owned());
     }
-    let options = Options {
-        is_cached: true,
-        ..Options::default()
-    };
-    Evaluator::new(&stack, &options).map_err(|error| error.to_string())
+    Evaluator::cached(&stack).map_err(|error| error.to_string())
 }
 
 impl fmt::Display for Engines {
-    /// As a fragment: `jit with a table, as ...`.
+    /// As a fragment: `threaded with coverage, as ...`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Engines::Fastest(sides) => {
-                let [left, right] = sides.each_ref().map(|side| side.choice().to_string());
-                if left == right {
-                    return write!(f, "{left}");
-                }
-                write!(f, "left {left}; right {right}")
-            }
+            Engines::Fastest(_) => f.write_str("threaded with a table"),
             Engines::WithCoverage(reason) => write!(f, "threaded with coverage, as {reason}"),
         }
     }

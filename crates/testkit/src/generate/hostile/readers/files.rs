@@ -121,8 +121,8 @@ fn captures(long: usize) -> Vec<Reading> {
         ("long packets", capture(long / 60_000, 59_000)),
         ("a packet that says that it is long", lying),
     ];
-    let eval = "bpf eval a.asm --packet a.pcap";
-    let source = "crates/tamis/src/cli/packet.rs";
+    let eval = "packets eval a.asm a.pcap";
+    let source = "lab/tamis-lab/src/packet.rs";
     inputs
         .map(|(name, bytes)| {
             let reading = Reading::new(source, name, ("a.pcap", bytes), eval);
@@ -185,10 +185,10 @@ fn objects(long: usize) -> Vec<Reading> {
             object((long, few), short_of_few, code),
         ),
     ];
-    let source = "crates/tamis/src/command/bpf/eval.rs";
+    let source = "lab/tamis-lab/src/packets/eval.rs";
     inputs
         .map(|(name, bytes)| {
-            let reading = Reading::new(source, name, ("a.o", bytes), "bpf disasm a.o");
+            let reading = Reading::new(source, name, ("a.o", bytes), "ebpf disasm a.o");
             reading.with("a.pcap", &capture(9, 1))
         })
         .to_vec()

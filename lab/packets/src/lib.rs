@@ -1,0 +1,146 @@
+//! Filters of sockets made shorter and faster.
+//!
+//! A program becomes blocks (`graph`); passes repeat until nothing changes:
+//!
+//! - `fold`: constants, loads of what is there already, branches with a certain outcome;
+//! - `threading`: edges skip what they decide, and chains of jumps;
+//! - `dead`: results that nobody reads;
+//! - merging of equal blocks, returns among them.
+//!
+//! No load is moved, and one that may end the program stays: outside of the packet it drops it. The result is compared
+//! with the input on generated packets ([`compare`]), and gates prove that both return the same for every packet
+//! ([`agree_on_packets`]). It is never longer than the input and takes no more steps on these packets; else, and without the
+//! proof, the input is the result ([`Outcome`]).
+
+#![forbid(unsafe_code)]
+
+mod dead;
+mod fold;
+mod graph;
+mod judge;
+#[cfg(test)]
+mod tests;
+mod threading;
+mod values;
+
+use std::fmt;
+
+use tamis_bpf::packet::Program;
+use tamis_compiler::ProofEffort;
+use tamis_prover::{LimitReached, agree_on_packets};
+
+use self::graph::Graph;
+pub use self::judge::{Comparison, Difference, compare};
+
+/// The most rounds of all passes; programs of tools need three.
+const MAX_ROUNDS: usize = 16;
+
+/// The packets on which a result is compared with its input, at least.
+pub const COMPARED_PACKETS: usize = 10_000;
+
+/// The seed of the random ones.
+const SEED: u64 = 0;
+
+/// A better program, or the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Optimised {
+    /// The program.
+    pub program: Program,
+    /// What it is.
+    pub outcome: Outcome,
+}
+
+/// What the result is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The input: the passes gave nothing better. Nothing was proved.
+    Unchanged,
+    /// A better program. It is proved that it returns the same for every packet, and was compared on some.
+    Proved(Comparison),
+    /// The input, although the passes gave a better program: that it returns the same is not proved.
+    Unproved(Unproved),
+}
+
+/// Why it isn't proved that two programs return the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unproved {
+    /// As far as gates tell, they may differ.
+    Open,
+    /// The proof reached a limit.
+    Limit(LimitReached),
+}
+
+impl fmt::Display for Unproved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unproved::Open => f.write_str("gates don't tell that both return the same"),
+            Unproved::Limit(limit) => limit.fmt(f),
+        }
+    }
+}
+
+/// Optimises a filter of a socket.
+///
+/// ```
+/// use tamis_bpf::insn::Test;
+/// use tamis_bpf::packet::{Load, Op, Program, Size};
+/// use tamis_compiler::ProofEffort;
+/// use tamis_packets::optimise;
+/// let protocol = Op::LoadData(Load::Absolute(Size::Half, 12));
+/// let is_ip = Op::branch(Test::Eq, 0x800, 0, 1);
+/// let insns = [protocol, is_ip, protocol, Op::branch(Test::Eq, 0x86dd, 0, 1), Op::RetImm(0), Op::RetImm(1)];
+/// let program = Program::new(insns.map(Into::into).to_vec()).unwrap();
+/// let optimised = optimise(&program, &ProofEffort::default()).unwrap();
+/// assert!(optimised.program.len() < program.len());
+/// ```
+///
+/// # Errors
+/// A packet for which the result returns another value, which is a bug of tamis.
+pub fn optimise(program: &Program, effort: &ProofEffort) -> Result<Optimised, Difference> {
+    let better = passes(program);
+    let comparison = compare([program, &better], COMPARED_PACKETS, SEED)?;
+    let [before, after] = comparison.steps;
+    let is_better = (better.len(), after) < (program.len(), before) && after <= before;
+    let outcome = match is_better {
+        false => Outcome::Unchanged,
+        true => match unproved([program, &better], effort) {
+            None => Outcome::Proved(comparison),
+            Some(reason) => Outcome::Unproved(reason),
+        },
+    };
+    let program = match outcome {
+        Outcome::Proved(_) => better,
+        Outcome::Unchanged | Outcome::Unproved(_) => program.clone(),
+    };
+    Ok(Optimised { program, outcome })
+}
+
+/// Why it isn't proved that two programs return the same for every packet.
+fn unproved([one, other]: [&Program; 2], effort: &ProofEffort) -> Option<Unproved> {
+    match agree_on_packets(one, other, &effort.limits, &effort.stop) {
+        Ok(true) => None,
+        Ok(false) => Some(Unproved::Open),
+        Err(limit) => Some(Unproved::Limit(limit)),
+    }
+}
+
+/// The result of the passes; the input, if that is shorter.
+fn passes(program: &Program) -> Program {
+    let mut graph = Graph::of(program);
+    for _ in 0..MAX_ROUNDS {
+        let before = graph.clone();
+        graph.tidy();
+        fold::fold(&mut graph);
+        threading::thread(&mut graph);
+        dead::remove_dead(&mut graph);
+        graph.tidy();
+        if graph == before {
+            break;
+        }
+    }
+    // The checker refuses loads from slots that some path leaves unset.
+    match Program::new(graph.insns()) {
+        Ok(better) if better.len() <= program.len() => better,
+        _ => program.clone(),
+    }
+}

@@ -1,0 +1,77 @@
+//! Object files as clang makes them, with extended programs, as input of commands.
+
+use tamis_ebpf_vm::check::{self, Checked, Layout, check};
+use tamis_ebpf_vm::elf::{ElfError, Object};
+use tamis_ebpf_vm::{Program, socket};
+use tamis_session::Input;
+
+use tamis_cli::Failure;
+
+/// The bytes with which an object file begins.
+const MAGIC: [u8; 4] = *b"\x7fELF";
+
+/// A program of an object file, and its section.
+pub(crate) struct Section {
+    pub(crate) name: String,
+    pub(crate) program: Program,
+}
+
+/// The programs of an object file by their sections, if the input is one.
+pub(crate) fn sections(input: &Input) -> Result<Option<Vec<Section>>, Failure> {
+    if !input.bytes.starts_with(&MAGIC) {
+        return Ok(None);
+    }
+    let wrong = |error: ElfError| Failure::input(format!("{}: {error}", input.name));
+    let object = Object::parse(&input.bytes).map_err(wrong)?;
+    let mut sections = Vec::new();
+    let mut len_insns = 0;
+    for name in object.sections().map_err(wrong)? {
+        let program = object.program(&name).map_err(wrong)?;
+        // Sections of a hostile object can overlap.
+        len_insns += program.insns().len();
+        if len_insns > Program::MAX_INSNS {
+            let message = "its programs have more instructions together than a program may have";
+            return Err(Failure::input(format!("{}: {message}", input.name)));
+        }
+        sections.push(Section { name, program });
+    }
+    if sections.is_empty() {
+        let message = format!("{}: the object has no section with code", input.name);
+        return Err(Failure::input(message));
+    }
+    Ok(Some(sections))
+}
+
+/// The one program of an object file that is meant, if the input is one: that of a section, or the only one.
+pub(crate) fn program(input: &Input, section: Option<&str>) -> Result<Option<Program>, Failure> {
+    let Some(sections) = sections(input)? else {
+        return match section {
+            Some(_) => Err(Failure::usage(
+                format!("{} is no object file", input.name),
+                "`--section` is for the objects that clang makes",
+            )),
+            None => Ok(None),
+        };
+    };
+    let names: Vec<String> = sections.iter().map(|one| one.name.clone()).collect();
+    let mut fitting = sections.into_iter();
+    let found = match section {
+        Some(name) => fitting.find(|one| one.name == name),
+        None if names.len() == 1 => fitting.next(),
+        None => None,
+    };
+    match found {
+        Some(one) => Ok(Some(one.program)),
+        None => Err(Failure::usage(
+            format!("{} has the sections {}", input.name, names.join(", ")),
+            "name the one with the program by `--section`",
+        )),
+    }
+}
+
+/// A program for sockets, which must be safe as for the kernel; else why it isn't.
+pub(crate) fn checked(program: Program) -> Result<Checked, String> {
+    let (layout, options) = (Layout::socket_filter(), check::Options::default());
+    let checked = check(program, &layout, &socket::helpers(), &options);
+    checked.map_err(|refusal| format!("the program isn't safe: {refusal}"))
+}
