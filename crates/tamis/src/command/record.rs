@@ -297,7 +297,7 @@ fn without_kernel() -> (&'static str, &'static str) {
         ("patched", "patched call sites, without errors"),
         ("ptrace-seccomp", "tracing, which takes much longer"),
     ];
-    let works = tamis_platform::preferred()
+    let works = tamis_platform::preferred(tamis_platform::supported())
         .into_iter()
         .find_map(|platform| {
             let backend = BACKENDS.iter().find(|(name, _)| *name == platform.name());
