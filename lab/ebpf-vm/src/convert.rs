@@ -115,6 +115,7 @@ pub fn packet_helpers<'h>(packet: &'h Packet<'_>) -> Helpers<'h> {
 
 #[cfg(test)]
 mod tests {
+    use tamis_bpf::convert::JumpTooFar;
     use tamis_bpf::interp::run_packet;
     use tamis_bpf::packet::{Load, Metadata, Op, Size};
 

@@ -76,7 +76,7 @@ pub(super) struct Graph {
 
 impl Graph {
     /// The blocks of a program.
-    pub(super) fn of(program: &Program) -> Graph {
+    pub(super) fn from_program(program: &Program) -> Graph {
         let ops: Vec<Op> = program.ops().collect();
         let mut is_start = vec![false; ops.len() + 1];
         is_start[0] = true;

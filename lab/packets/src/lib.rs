@@ -126,7 +126,7 @@ fn unproved([one, other]: [&Program; 2], effort: &ProofEffort) -> Option<Unprove
 
 /// The result of the passes; the input, if that is shorter.
 fn passes(program: &Program) -> Program {
-    let mut graph = Graph::of(program);
+    let mut graph = Graph::from_program(program);
     for _ in 0..MAX_ROUNDS {
         let before = graph.clone();
         graph.tidy();

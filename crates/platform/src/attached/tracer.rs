@@ -134,14 +134,17 @@ pub(super) fn run(
         drop(guard);
         // A byte, because the pipe isn't closed while another thread is between fork and exec.
         let _ = stopper.write_all(&[1]);
-        let answered = answering.map_or(Ok(()), |answering| {
-            let answered = answering.join();
-            answered.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
+        let answered = answering.map_or(Ok(()), joined);
         let failure = desk.as_ref().and_then(|desk| lock(&desk.failure).take());
         failure.map_or(Ok(()), Err)?;
         answered.and(ended)
     })
+}
+
+/// The result of a thread, whose panic goes on here.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    let result = thread.join();
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Starts a thread that kills the guest once a descriptor is readable, if it hasn't ended before.
