@@ -19,8 +19,7 @@ use crate::dag::{Dag, Node, NodeId, Question};
 use crate::decisions::Decisions;
 use crate::diagram::Case;
 use crate::formula::Formula;
-use crate::options::Effort;
-use crate::tree::{Detail, Run, search, search_with};
+use crate::tree::{Run, search};
 use crate::weights::{DecisionKind, Weights};
 
 /// The longest list of audit values that is tested one after the other.
@@ -258,23 +257,12 @@ pub(crate) fn number_line(
     let weight = runs
         .iter()
         .fold(0, |sum: u64, run| sum.saturating_add(run.weight));
-    let is_common = hot.keys().any(|arch| weights.is_common(*arch));
-    let detail = detail(weights, is_common);
     let runs = with_tail_decided(dag, runs, weights);
-    let node = search_with(dag, Word::NR, &runs, weights.prices(), detail);
+    let node = search(dag, Word::NR, &runs, weights.prices());
     Decided {
         audit,
         weight,
         node,
-    }
-}
-
-/// The kinds of trees that are tried for a line of numbers, by effort and by whether programs make these calls.
-fn detail(weights: &Weights<'_>, is_common: bool) -> Detail {
-    match weights.effort() {
-        Effort::Full => Detail::Best,
-        Effort::Quick if is_common => Detail::Plain,
-        Effort::Quick => Detail::Coarse,
     }
 }
 
@@ -289,11 +277,10 @@ fn with_tail_decided(dag: &mut Dag, mut runs: Vec<Run>, weights: &Weights<'_>) -
         let weight = tail
             .iter()
             .fold(0, |sum: u64, run| sum.saturating_add(run.weight));
-        let detail = detail(weights, weights.is_common(Arch::X32));
         runs.push(Run {
             first: Arch::X32_BIT,
             weight,
-            node: search_with(dag, Word::NR, &tail, weights.prices(), detail),
+            node: search(dag, Word::NR, &tail, weights.prices()),
         });
     }
     runs

@@ -100,9 +100,7 @@ pub enum Effort {
     /// The fastest program that the compiler finds.
     #[default]
     Full,
-    /// Less than half the work, for programs that take about 1 % more steps on average and at most 5 % in the
-    /// measured cases: each pass runs once, and the search trees over numbers omit the bit tests with lines on both
-    /// sides.
+    /// Each pass runs once.
     Quick,
 }
 

@@ -33,14 +33,12 @@ use tamis_abi::Word;
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
 use bit_tests::one_line::OneLineTests;
-use bit_tests::sides::{Grain, Known};
-use table::MAX_HEAVY;
+use bit_tests::rest::Grain;
 
 /// The longest line of numbers that is solved by one table; cubic time.
 const TABLE_RUNS: usize = 192;
 
-/// The same for other words, and for numbers that are rare. There are many such lines, and a cut at the median
-/// costs a long one next to nothing.
+/// The same for other words. There are many such lines, and a cut at the median costs a long one next to nothing.
 const SHORT_TABLE_RUNS: usize = 48;
 
 /// The most values that are asked about one after the other, if length is the objective: cuts between them would be
@@ -73,30 +71,7 @@ pub struct Run {
 /// asked about before the others. `O(n log n)` for `n` runs, times a constant that is quadratic in
 /// `TABLE_RUNS`.
 pub fn search(dag: &mut Dag, word: Word, runs: &[Run], prices: Prices) -> NodeId {
-    search_with(dag, word, runs, prices, Detail::Best)
-}
-
-/// Which trees are looked at for a long line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Detail {
-    /// All that are described here.
-    Best,
-    /// Those without bit tests that leave lines: 2 % more steps, at a fourth of the work.
-    Plain,
-    /// Those of these in which heavy values are asked about at the ends only, and cut at the median sooner: for
-    /// lines that hardly any call gets to.
-    Coarse,
-}
-
-/// The same as [`search`], among fewer trees.
-pub(crate) fn search_with(
-    dag: &mut Dag,
-    word: Word,
-    runs: &[Run],
-    prices: Prices,
-    detail: Detail,
-) -> NodeId {
-    let line = Line::new(word, runs, prices, detail);
+    let line = Line::new(word, runs, prices);
     line.solve(dag, 0, line.spans.len())
 }
 
@@ -143,11 +118,10 @@ struct Line {
     /// The runs before they were merged, which say how frequent the values of a span are.
     grains: Vec<Grain>,
     prices: Prices,
-    detail: Detail,
 }
 
 impl Line {
-    fn new(word: Word, runs: &[Run], prices: Prices, detail: Detail) -> Line {
+    fn new(word: Word, runs: &[Run], prices: Prices) -> Line {
         let lasts = runs.iter().skip(1).map(|run| run.first - 1);
         let lasts: Vec<u32> = lasts.chain([u32::MAX]).collect();
         let whole: u128 = runs.iter().map(|run| u128::from(run.weight)).sum();
@@ -178,7 +152,6 @@ impl Line {
             spans: spans.collect(),
             grains,
             prices,
-            detail,
         }
     }
 
@@ -188,16 +161,15 @@ impl Line {
             return subsets::build(dag, self.word, spans, self.prices);
         }
         let is_number = self.word == Word::NR;
-        let (table_runs, max_heavy) = match self.detail {
-            Detail::Best | Detail::Plain if is_number => (TABLE_RUNS, MAX_HEAVY),
-            Detail::Best | Detail::Plain => (SHORT_TABLE_RUNS, MAX_HEAVY),
-            Detail::Coarse => (SHORT_TABLE_RUNS, 0),
+        let table_runs = if is_number {
+            TABLE_RUNS
+        } else {
+            SHORT_TABLE_RUNS
         };
         if spans.len() <= table_runs {
-            let bit_tests = (is_number && self.detail == Detail::Best)
-                .then(|| OneLineTests::new(spans, &self.grains, Known::default(), self.prices));
-            let bit_tests = bit_tests.as_ref();
-            return table::build(dag, self.word, spans, self.prices, bit_tests, max_heavy);
+            let bit_tests =
+                is_number.then(|| OneLineTests::new(spans, &self.grains, 0, self.prices));
+            return table::build(dag, self.word, spans, self.prices, bit_tests.as_ref());
         }
         if self.prices.is_about_length()
             && let Some(others) = background(spans)

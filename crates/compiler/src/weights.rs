@@ -8,7 +8,7 @@ use tamis_abi::{Arch, Nr};
 use tamis_profile::{Call, Profile};
 
 use crate::cost::Prices;
-use crate::options::{CompileOptions, Effort};
+use crate::options::CompileOptions;
 
 /// How many recorded calls answered from the bitmap count as much as one that runs the filter.
 const CACHED_PER_UNCACHED: u64 = 1024;
@@ -33,7 +33,6 @@ pub struct Weights<'a> {
     profile: Option<&'a Profile>,
     has_bitmap: bool,
     prices: Prices,
-    effort: Effort,
 }
 
 impl<'a> Weights<'a> {
@@ -43,26 +42,12 @@ impl<'a> Weights<'a> {
             profile: options.profile.as_ref(),
             has_bitmap: options.has_bitmap(),
             prices: Prices::on(options.target, options.objective),
-            effort: options.effort,
         }
     }
 
     /// What questions cost.
     pub fn prices(&self) -> Prices {
         self.prices
-    }
-
-    /// Whether calls of an architecture are common: by the profile or, without one, for 64-bit architectures.
-    pub fn is_common(&self, arch: Arch) -> bool {
-        match self.profile {
-            Some(profile) => profile.count(arch, Nr(0), Nr(u32::MAX)) > 0,
-            None => is_usual(arch),
-        }
-    }
-
-    /// The effort of the search for trees.
-    pub fn effort(&self) -> Effort {
-        self.effort
     }
 
     /// The weight of the numbers `first..=last`, all of which are decided alike: their frequency in the profile or in

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::bit_tests::one_line::{OneLineTest, OneLineTests};
-use super::bit_tests::sides::{Known, push};
+use super::bit_tests::rest::push;
 use super::bit_tests::two_decisions::{bits_of, has_bits, separating_mask};
 use super::parts::Parts;
 use super::{Span, question_cost};
@@ -271,26 +271,16 @@ impl<'a> Layer<'a> {
         tests.iter().filter(is_whole)
     }
 
-    /// Both sides of a bit test of a part: the runs with values that have none of these bits, and those with values
-    /// that have any; with the bits known on each side.
-    pub(super) fn sides(&self, first: usize, last: usize, bits: u32) -> [(Vec<Span>, Known); 2] {
-        let mut both = [Vec::new(), Vec::new()];
-        let sides = self.one_line.map(|tests| &tests.sides);
-        if let Some(sides) = sides {
-            for at in self.left(first, last) {
-                for (side, span) in both.iter_mut().zip(sides.split(at, bits)) {
-                    if let Some(span) = span {
-                        push(side, span);
-                    }
-                }
-            }
+    /// The runs of a part with values that have none of these bits, and the bits that are then known to be clear.
+    pub(super) fn rest(&self, first: usize, last: usize, bits: u32) -> (Vec<Span>, u32) {
+        let mut spans = Vec::new();
+        let Some(OneLineTests { rest, .. }) = self.one_line else {
+            return (spans, bits);
+        };
+        for span in self.left(first, last).filter_map(|at| rest.clear(at, bits)) {
+            push(&mut spans, span);
         }
-        let known = sides.map_or_else(Known::default, |sides| sides.known);
-        let [clear, set] = both;
-        [
-            (clear, known.after(bits, false)),
-            (set, known.after(bits, true)),
-        ]
+        (spans, rest.known | bits)
     }
 
     /// The decisions that can remain at the end of a chain of a part that begins with a run: those of its first two

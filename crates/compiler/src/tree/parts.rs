@@ -23,7 +23,7 @@
 //! For the same reason, a part that begins with the line is never cut so that the left side is heavier than the runs
 //! behind the part, and a part that ends with the line is never cut so that the right side is heavier than the runs
 //! before it. Both rules hold for the trees of least cost, whatever their leaves cost, as long as mispredictions cost
-//! nothing. They also hold for trees that cost a little more, if the same amount is added to the allowed weight.
+//! nothing.
 
 use std::ops::Range;
 
@@ -112,14 +112,12 @@ impl Around {
     }
 }
 
-/// The parts of a layer that are cut, and their cuts, in trees that cost little more than the best one.
+/// The parts of a layer that are cut, and their cuts, in trees of least cost.
 pub(super) struct Cuts<'a> {
     /// The weights of all runs before each run, in this layer.
     before: &'a [u32],
     /// The same in the layer in which the trees begin.
     whole_before: &'a [u32],
-    /// The amount by which a tree may cost more than the best one.
-    slack: u32,
     /// Parts that may be cut anywhere.
     anywhere: Parts,
 }
@@ -132,12 +130,10 @@ impl<'a> Cuts<'a> {
         around: Around,
         layer: &'a Layer<'_>,
         whole: &'a Layer<'_>,
-        slack: u32,
     ) -> Cuts<'a> {
         let mut cuts = Cuts {
             before: layer.weight_before(),
             whole_before: whole.weight_before(),
-            slack,
             anywhere: parts.clone(),
         };
         if layer.prices.miss > 0 {
@@ -166,8 +162,8 @@ impl<'a> Cuts<'a> {
         self.before[end] - self.before[first] > self.most(first, end)
     }
 
-    /// The weight above which cuts are excluded: the slack, the heavier of the two pieces of the line outside the
-    /// part, and the values removed from the part.
+    /// The weight above which cuts are excluded: the heavier of the two pieces of the line outside the part, and the
+    /// values removed from the part.
     fn most(&self, first: usize, end: usize) -> u32 {
         let (before, whole) = (self.before, self.whole_before);
         let [line_start, .., line_end] = whole else {
@@ -175,17 +171,7 @@ impl<'a> Cuts<'a> {
         };
         let taken = (whole[first] - line_start).max(line_end - whole[end]);
         let gone = (whole[end] - whole[first]) - (before[end] - before[first]);
-        self.slack.saturating_add(taken + gone)
-    }
-
-    /// Adds the cuts of other trees, which begin with values that are removed in this layer.
-    pub(super) fn add(&mut self, other: &Cuts<'_>) {
-        for (end, other) in self.anywhere.ends.iter_mut().zip(&other.anywhere.ends) {
-            *end = (*end).max(*other);
-        }
-        let line = |before: &[u32]| before.last().copied().unwrap_or(0);
-        let gone = line(other.whole_before) - line(self.before);
-        self.slack = self.slack.max(gone.saturating_add(other.slack));
+        taken + gone
     }
 
     /// Whether a part may have any cut.

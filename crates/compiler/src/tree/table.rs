@@ -6,19 +6,16 @@
 //! number of heaviest values that are removed from the whole line, a layer: a part of a layer is either cut within
 //! the layer, or its next heaviest value is tested, which leads to the next layer. Light values between runs of one
 //! decision are tested in short chains at the leaves; the trees of the literature, which never merge neighbours, do
-//! not need these chains. A bit test ([`bit_tests`](super::bit_tests)) may also end a part, or leave one or two lines
-//! of it.
+//! not need these chains. A bit test ([`bit_tests`](super::bit_tests)) may also end a part, or leave a line of it.
 //!
 //! All layers share one table: each layer only changes the costs of the parts with its own next value; the costs of
 //! these parts without the value are first saved, if they matter ([`parts`](super::parts)). The first layer takes
-//! `O(n³)`, the others the cube of their neighbourhoods. If there may be bit tests that leave two lines, the last
-//! layer is computed for the parts of all trees that cost little more than the best one.
+//! `O(n³)`, the others the cube of their neighbourhoods.
 
 use tamis_abi::Word;
 
 use super::Span;
-use super::bit_tests::one_line::OneLineTests;
-use super::bit_tests::two_lines::{self, TwoLineTest};
+use super::bit_tests::one_line::{OneLineTest, OneLineTests};
 use super::costs::{Costs, LIMIT_F32, Number, Questions};
 use super::layer::{Layer, Links};
 use super::parts::{self, Around, Cuts, Parts};
@@ -34,19 +31,18 @@ pub(super) const MAX_HEAVY: usize = 8;
 /// The most elementary steps of all layers together; longer lines have fewer heavy values.
 const MAX_WORK: usize = 1 << 21;
 
-/// Adds the tree of least cost among those that test at most `max_heavy` heavy values before cuts.
+/// Adds the tree of least cost among those that test at most [`MAX_HEAVY`] heavy values before cuts.
 pub(super) fn build(
     dag: &mut Dag,
     word: Word,
     spans: &[Span],
     prices: Prices,
     one_line: Option<&OneLineTests<'_>>,
-    max_heavy: usize,
 ) -> NodeId {
     if most(spans, prices) < LIMIT_F32 {
-        build_with::<f32>(dag, word, spans, prices, one_line, max_heavy)
+        build_with::<f32>(dag, word, spans, prices, one_line)
     } else {
-        build_with::<f64>(dag, word, spans, prices, one_line, max_heavy)
+        build_with::<f64>(dag, word, spans, prices, one_line)
     }
 }
 
@@ -56,9 +52,8 @@ fn build_with<N: Number>(
     spans: &[Span],
     prices: Prices,
     one_line: Option<&OneLineTests<'_>>,
-    max_heavy: usize,
 ) -> NodeId {
-    let table = Table::<N>::new(spans, prices, one_line, max_heavy);
+    let table = Table::<N>::new(spans, prices, one_line);
     Builder { word, table }.build(dag, 0, 0, spans.len() - 1)
 }
 
@@ -71,13 +66,13 @@ fn most(spans: &[Span], prices: Prices) -> u64 {
 }
 
 /// The values that may be tested before the line is cut, the heaviest first.
-fn heavy(spans: &[Span], max_heavy: usize) -> Vec<usize> {
+fn heavy(spans: &[Span]) -> Vec<usize> {
     let whole: u32 = spans.iter().map(|span| span.weight).sum();
     let is_heavy = |at: &usize| spans[*at].is_single() && spans[*at].weight > whole / HEAVY_SHARE;
     let mut heavy: Vec<usize> = (0..spans.len()).filter(is_heavy).collect();
     heavy.sort_by_key(|at| std::cmp::Reverse(spans[*at].weight));
     let work = spans.len().pow(3) / 6 + 1;
-    heavy.truncate(max_heavy.min(MAX_WORK / work));
+    heavy.truncate(MAX_HEAVY.min(MAX_WORK / work));
     heavy
 }
 
@@ -90,8 +85,8 @@ enum Choice {
     Chain(Links, NodeId),
     /// By a test of bits, with the decisions for yes and no.
     Bits(u32, NodeId, NodeId),
-    /// By a test of bits that leaves lines.
-    BitTest(u32),
+    /// By a test of bits that decides some values and leaves a line.
+    BitTest(OneLineTest),
     /// By a cut; the right side begins with this run.
     Cut(usize),
 }
@@ -108,8 +103,6 @@ pub(super) struct Table<'a, N> {
     costs: Costs<N>,
     /// By heavy value, the costs of parts from which it was removed last.
     without: Vec<Without<N>>,
-    /// The bit tests that leave two lines, of the last layer, in order of first run.
-    two_lines: Vec<TwoLineTest>,
 }
 
 /// The costs of parts from which a value is removed. They begin at or before that value, and end at or behind it.
@@ -135,9 +128,8 @@ impl<'a, N: Number> Table<'a, N> {
         spans: &'a [Span],
         prices: Prices,
         one_line: Option<&'a OneLineTests<'a>>,
-        max_heavy: usize,
     ) -> Self {
-        let heavy = heavy(spans, max_heavy);
+        let heavy = heavy(spans);
         let layers: Vec<Layer<'_>> = (0..=heavy.len())
             .map(|asked| Layer::new(spans, prices, one_line, &heavy[..asked]))
             .collect();
@@ -147,9 +139,8 @@ impl<'a, N: Number> Table<'a, N> {
             heavy,
             layers,
             costs: Costs::new(spans.len()),
-            two_lines: Vec::new(),
         };
-        table.fill_last(one_line);
+        table.fill_last();
         for depth in (0..table.heavy.len()).rev() {
             table.fill(depth);
         }
@@ -158,51 +149,25 @@ impl<'a, N: Number> Table<'a, N> {
     }
 
     /// Computes the costs of the parts without heavy values.
-    fn fill_last(&mut self, one_line: Option<&'a OneLineTests<'a>>) {
+    fn fill_last(&mut self) {
         let (Some(layer), Some(parts)) = (self.layers.last(), self.parts.last()) else {
             return;
         };
         let size = layer.size();
-        let all = Parts::all(size);
-        let until = if one_line.is_some() { &all } else { parts };
         let mut leaves = Vec::with_capacity(size);
         for first in 0..size {
-            layer.leaves(first, until.end(first), &mut leaves);
+            layer.leaves(first, parts.end(first), &mut leaves);
             for (last, cost) in (first..).zip(&leaves) {
                 self.costs.set(first, last, N::of(*cost));
             }
         }
-        let questions = Questions::new(layer.weight_before(), layer.prices);
         let everywhere = Around {
             first_at_most: size - 1,
             last_at_least: 0,
         };
-        let cuts = Cuts::new(parts, everywhere, layer, &self.layers[0], 0);
-        let Some(one_line) = one_line else {
-            self.costs.cut(parts, everywhere, &cuts, &questions);
-            return;
-        };
-        // The choice of bit tests depends on the costs of all parts of trees that cost little more than the best one
-        // of this layer.
-        let slack = two_lines::slack(most(layer.spans, layer.prices));
-        let mut more_cuts = Cuts::new(&all, everywhere, layer, layer, slack);
-        more_cuts.add(&cuts);
-        self.costs.cut(&all, everywhere, &more_cuts, &questions);
-        self.two_lines = two_lines::find(layer, &self.costs, &one_line.sides);
-        self.two_lines
-            .sort_unstable_by_key(|test| (test.first, test.last));
-        for test in &self.two_lines {
-            self.costs.set(test.first, test.last, N::of(test.cost));
-        }
-        // The costs of parts that contain none of them do not change.
-        let Some(nearest) = self.two_lines.iter().map(|test| test.last).min() else {
-            return;
-        };
-        let around = Around {
-            first_at_most: self.two_lines.last().map_or(0, |test| test.first),
-            last_at_least: nearest,
-        };
-        self.costs.cut(parts, around, &cuts, &questions);
+        let questions = Questions::new(layer.weight_before(), layer.prices);
+        let cuts = Cuts::new(parts, everywhere, layer, &self.layers[0]);
+        self.costs.cut(parts, everywhere, &cuts, &questions);
     }
 
     /// Computes the costs of the parts with the heavy value that this layer tests, given those without it.
@@ -239,7 +204,7 @@ impl<'a, N: Number> Table<'a, N> {
                 costs.lower(first, last, N::of(*leaf));
             }
         });
-        let cuts = Cuts::new(parts, around, layer, &self.layers[0], 0);
+        let cuts = Cuts::new(parts, around, layer, &self.layers[0]);
         self.costs.cut(parts, around, &cuts, &questions);
     }
 
@@ -253,12 +218,6 @@ impl<'a, N: Number> Table<'a, N> {
     #[cfg(test)]
     pub(super) fn heavy(&self) -> &[usize] {
         &self.heavy
-    }
-
-    /// The bit tests that leave two lines, of the last layer.
-    #[cfg(test)]
-    pub(super) fn two_lines(&self) -> &[TwoLineTest] {
-        &self.two_lines
     }
 
     /// Whether a part matters with this number of heavy values removed; only then its cost is known.
@@ -310,24 +269,18 @@ impl<'a, N: Number> Table<'a, N> {
         match layer.bit_test(first, last) {
             Some((mask, set, clear)) => Choice::Bits(mask, set, clear),
             None => {
-                let bits = self.bit_test(depth, first, last, cost);
-                bits.map_or(Choice::Cut(last), Choice::BitTest)
+                let test = self.bit_test(depth, first, last, cost);
+                test.map_or(Choice::Cut(last), Choice::BitTest)
             }
         }
     }
 
-    /// The bits of a test that leaves lines and gives a part this cost.
-    fn bit_test(&self, depth: usize, first: usize, last: usize, cost: u32) -> Option<u32> {
-        let mut one_line = self.layers[depth].one_line(first);
-        let one_line = one_line.find(|test| test.last == last && test.cost == cost);
-        let place = |test: &TwoLineTest| (test.first, test.last).cmp(&(first, last));
-        let found = self.two_lines.binary_search_by(place).ok();
-        let two_lines = found
-            .map(|at| self.two_lines[at])
-            .filter(|test| test.cost == cost);
-        one_line
-            .map(|test| test.bits)
-            .or(two_lines.map(|test| test.bits))
+    /// The bit test that leaves a line and gives a part this cost.
+    fn bit_test(&self, depth: usize, first: usize, last: usize, cost: u32) -> Option<OneLineTest> {
+        let mut tests = self.layers[depth].one_line(first);
+        tests
+            .find(|test| test.last == last && test.cost == cost)
+            .copied()
     }
 
     /// The first run of the right side for a cut that gives a part this cost: the one nearest to the middle, to limit
@@ -382,15 +335,16 @@ impl<N: Number> Builder<'_, N> {
                 dag.ask(word, Question::Eq(span.first), span.node, rest)
             }),
             Choice::Bits(mask, set, clear) => dag.ask(word, Question::AnySet(mask), set, clear),
-            Choice::BitTest(bits) => {
-                let [no, yes] = layer.sides(first, last, bits).map(|(side, known)| {
-                    if let [span] = &side[..] {
-                        return span.node;
+            Choice::BitTest(OneLineTest { bits, decision, .. }) => {
+                let (rest, known) = layer.rest(first, last, bits);
+                let no = match &rest[..] {
+                    [span] => span.node,
+                    rest => {
+                        let tests = OneLineTests::new(rest, &[], known, layer.prices);
+                        build(dag, word, rest, layer.prices, Some(&tests))
                     }
-                    let tests = OneLineTests::new(&side, &[], known, layer.prices);
-                    build(dag, word, &side, layer.prices, Some(&tests), MAX_HEAVY)
-                });
-                dag.ask(word, Question::AnySet(bits), yes, no)
+                };
+                dag.ask(word, Question::AnySet(bits), decision, no)
             }
             Choice::Cut(cut) => {
                 let no = self.build(dag, depth, first, cut - 1);

@@ -1,4 +1,4 @@
-//! Bit tests with a decision on one side: the other keeps a line of few runs.
+//! Bit tests with a decision for yes: for no, a line of few runs is left.
 //!
 //! They pay where single numbers stand out from a neighbourhood of one decision. Of 0 to 102 without 41 and 56, all
 //! numbers that have bit 1, 2 or 6 are decided by one question; 41 and 56 and fourteen other numbers are left. The
@@ -8,7 +8,7 @@
 //! For each first run one sweep over the following [`MAX_RUNS`] runs finds the tests. The cost of the line that is left
 //! isn't computed but bounded from above: by halving it, or by a chain of equality questions.
 
-use super::sides::{Grain, Known, Sides};
+use super::rest::{Grain, Rest};
 use super::two_decisions::bits_of;
 use crate::cost::Prices;
 use crate::dag::NodeId;
@@ -23,7 +23,7 @@ const MIN_OTHERS: u32 = 2;
 /// The bit tests of a line.
 pub(in crate::tree) struct OneLineTests<'a> {
     /// The line.
-    pub(in crate::tree) sides: Sides<'a>,
+    pub(in crate::tree) rest: Rest<'a>,
     prices: Prices,
     /// In order of first run.
     tests: Vec<OneLineTest>,
@@ -40,21 +40,23 @@ pub(in crate::tree) struct OneLineTest {
     pub(in crate::tree) last: usize,
     /// The bits.
     pub(in crate::tree) bits: u32,
+    /// The decision of all values that have one of them.
+    pub(in crate::tree) decision: NodeId,
     /// A tree that asks for them first costs no more.
     pub(in crate::tree) cost: u32,
 }
 
 impl<'a> OneLineTests<'a> {
-    /// Finds the bit tests of a line, of whose values something may be known. Its runs consist of grains; those without
-    /// any have values that are equally frequent. Linear in the runs.
+    /// Finds the bit tests of a line whose values have the bits `known` clear. Its runs consist of grains; the values of
+    /// runs without grains are equally frequent. Linear in the runs.
     pub(in crate::tree) fn new(
         spans: &'a [Span],
         grains: &'a [Grain],
-        known: Known,
+        known: u32,
         prices: Prices,
     ) -> OneLineTests<'a> {
         let mut tests = OneLineTests {
-            sides: Sides::new(spans, grains, known),
+            rest: Rest::new(spans, grains, known),
             prices,
             tests: Vec::new(),
             starts: Vec::with_capacity(spans.len() + 1),
@@ -80,7 +82,7 @@ impl<'a> OneLineTests<'a> {
     fn add_tests(&mut self, first: usize, decision: NodeId) {
         let (mut used, mut reach, mut others) = (0, 0, 0);
         let (mut whole, mut kept) = (0, 0);
-        let spans = self.sides.spans;
+        let spans = self.rest.spans;
         for (last, span) in spans.iter().enumerate().skip(first).take(MAX_RUNS) {
             whole += span.weight;
             if span.node == decision {
@@ -90,7 +92,7 @@ impl<'a> OneLineTests<'a> {
                 kept += span.weight;
                 others += 1;
             }
-            let bits = reach & !used & !self.sides.known.bits;
+            let bits = reach & !used & !self.rest.known;
             if bits != 0
                 && others >= MIN_OTHERS
                 && kept <= whole / 2
@@ -100,6 +102,7 @@ impl<'a> OneLineTests<'a> {
                     first,
                     last,
                     bits,
+                    decision,
                     cost,
                 });
             }
@@ -120,9 +123,9 @@ impl<'a> OneLineTests<'a> {
         let mut before = None;
         let mut links = Links::default();
         for at in first..=last {
-            let span = &self.sides.spans[at];
+            let span = &self.rest.spans[at];
             if span.node == decision {
-                let Some(rest) = self.sides.clear(at, bits) else {
+                let Some(rest) = self.rest.clear(at, bits) else {
                     continue;
                 };
                 left += rest.weight;
