@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tamis_abi::{Arch, KernelVersion, host};
 use tamis_diag::{Diagnostic, Severity};
+use tamis_export::Exporter;
 use tamis_lint::{Limits, LintInput, Meaning, Statements};
-use tamis_policy::export::Exporter;
 use tamis_policy::front_end;
 use tamis_policy::systemd::{self, ParseSystemdVersionError, SystemdVersion};
 use tamis_report::lint::FindingEntry;

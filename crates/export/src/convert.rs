@@ -1,14 +1,14 @@
 //! Conversion of policies to other languages, with proof.
 //!
-//! An exporter writes the expressible part of a policy ([`policy::export`](tamis_policy::export)). Here the text is
+//! An exporter writes the expressible part of a policy. Here the text is
 //! parsed again as on each target machine, and the prover compares it with the policy. Calls that differ are exported
 //! again in a longer form, until the text is at most stricter than the policy. If that is not possible, there is no
 //! text.
 //!
 //! ```
 //! use tamis_abi::Arch;
-//! use tamis_convert::{Source, convert};
-//! use tamis_policy::{export, loader::NoIncludes, tamis};
+//! use tamis_export::convert::{Source, convert};
+//! use tamis_policy::{loader::NoIncludes, tamis};
 //! use tamis_prover::{ComparisonResult, Limits, Space};
 //!
 //! let mut sources = tamis_diag::Sources::new();
@@ -18,17 +18,19 @@
 //! let parsed = tamis::parse(&mut sources, root, &mut NoIncludes, &options);
 //! let mut space = Space::new(Limits::default());
 //! let function = space.ruleset(&parsed.ruleset.expect("no mistakes")).expect("it is small");
-//! let oci = export::find("oci").expect("it is registered");
+//! let oci = tamis_export::find("oci").expect("it is registered");
 //! let converted = convert(&mut space, function, oci, &Source::named("a")).expect("it can be said");
 //! assert_eq!(converted.comparison, ComparisonResult::Equal);
 //! assert!(converted.losses.is_empty());
 //! ```
 
-#![forbid(unsafe_code)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use crate::{
+    ConditionalAction, Export, ExportOptions, Exporter, Group, Listing, Loss, Machine, Meaning,
+    RuleForm,
+};
 use tamis_abi::{Action, ActionKind, Arch, Nr, Word, syscall};
 use tamis_analysis::{
     CaseLimits, Difference, Machine as Place, Undecompilable, cases, decompile, differences_of,
@@ -36,10 +38,6 @@ use tamis_analysis::{
 };
 use tamis_diag::words::list;
 use tamis_diag::{Diagnostic, Sources, code};
-use tamis_policy::export::{
-    ConditionalAction, Export, ExportOptions, Exporter, Group, Listing, Loss, Machine, Meaning,
-    RuleForm,
-};
 use tamis_policy::front_end;
 use tamis_policy::installation::Installation;
 use tamis_policy::loader::NoIncludes;

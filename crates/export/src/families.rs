@@ -15,7 +15,7 @@ use super::Loss;
 use super::alternatives::Values;
 use super::calls::Answers;
 use super::kept::AllowedValues;
-use crate::systemd;
+use tamis_policy::systemd;
 
 const CALL: &str = "socket";
 /// The index of the family among the arguments.

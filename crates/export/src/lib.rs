@@ -2,12 +2,18 @@
 //!
 //! A policy's meaning is listed call by call, as a [`Meaning`]. Each exporter is one file with an entry in [`ALL`].
 //! A feature that its language can't express is a [`Loss`] with its replacement, which is intended to be no less
-//! strict. Nothing is proved here: callers parse the text with [`Exporter::front_end`], compare, and export again
-//! with a longer [`RuleForm`] for the calls that differ.
+//! strict. Writers prove nothing and are not trusted: `convert` parses the text with [`Exporter::front_end`], compares it
+//! with the policy, and exports again with a longer [`RuleForm`] for the calls that differ.
+//!
+//! [`tamis::policy`] prints rulesets in the tamis language, for people and for policies that are learned.
+
+#![forbid(unsafe_code)]
 
 mod acceptance;
 mod alternatives;
 mod calls;
+#[cfg(feature = "convert")]
+pub mod convert;
 mod families;
 mod kept;
 mod oci;
@@ -15,7 +21,7 @@ pub mod pfc;
 mod spo;
 mod switches;
 mod systemd;
-mod tamis;
+pub mod tamis;
 
 use std::collections::BTreeMap;
 
@@ -24,12 +30,12 @@ use tamis_diag::Diagnostic;
 use tamis_diag::code::Code;
 use tamis_rules::{IntervalSet, Predicate, Ruleset};
 
-use crate::front_end::FrontEnd;
-use crate::systemd::SystemdVersion;
+use tamis_policy::front_end::FrontEnd;
+use tamis_policy::systemd::SystemdVersion;
 
 /// All exporters, in the order of the help.
 pub static ALL: [&Exporter; 4] = [
-    &tamis::EXPORTER,
+    &tamis::exporter::EXPORTER,
     &oci::EXPORTER,
     &spo::EXPORTER,
     &systemd::EXPORTER,

@@ -18,8 +18,8 @@ use super::acceptance::{self, MULTIPLEXERS, Refused};
 use super::alternatives::{Alternative, Alternatives, Form, Values};
 use super::calls::{Actions, Answers, Calls, forced, strictest, with_errno_in, without_idle};
 use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
-use crate::oci::{self, names};
 use tamis_diag::words::list;
+use tamis_policy::oci::{self, names};
 
 /// The exporter in the registry.
 pub(super) static EXPORTER: Exporter = Exporter {

@@ -14,7 +14,7 @@ use super::oci::{
     within_limits,
 };
 use super::{Export, ExportOptions, Exporter, Meaning};
-use crate::spo;
+use tamis_policy::spo;
 
 /// The exporter in the registry.
 pub(super) static EXPORTER: Exporter = Exporter {

@@ -19,7 +19,7 @@ use super::alternatives::Values;
 use super::calls::{Answers, Calls};
 use super::kept::AllowedValues;
 use super::{ExportOptions, Loss, RuleForm};
-use crate::systemd::{self, SystemdVersion};
+use tamis_policy::systemd::{self, SystemdVersion};
 
 /// Calls that a setting restricts, instead of a list.
 #[derive(Default)]

@@ -19,8 +19,8 @@ use super::calls::{Actions, Answers, Calls, strictest, with_errno_in, without_id
 use super::families::Families;
 use super::switches::Switches;
 use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
-use crate::systemd::{self, SystemdVersion};
 use tamis_diag::words::{joined, list};
+use tamis_policy::systemd::{self, SystemdVersion};
 
 /// The exporter in the registry.
 pub(super) static EXPORTER: Exporter = Exporter {

@@ -6,10 +6,10 @@
 //! first, then lists of names.
 //!
 //! The text has the same meaning and widths as the ruleset: comparisons at another width than the kernel's are
-//! marked by `low(…)`, `high(…)` or `full(…)`. The prover can't be used in this crate; callers that need a proof
-//! parse the text and compare.
+//! marked by `low(…)`, `high(…)` or `full(…)`. Callers that need a proof parse the text and compare.
 
 mod condition;
+pub(crate) mod exporter;
 mod layout;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +19,8 @@ use std::fmt;
 use tamis_abi::{Action, ActionKind, Arch, consts, errno, syscall};
 use tamis_rules::{IntervalSet, Predicate, Ruleset, Section};
 
-use super::ast::Verb;
 use layout::{Block, Statements};
+use tamis_policy::tamis::ast::Verb;
 
 /// The use of names in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Error for TamisExportError {}
 ///
 /// ```
 /// use tamis_abi::{Action, Arch};
-/// use tamis_policy::tamis::export::{Style, policy};
+/// use tamis_export::tamis::{Style, policy};
 /// use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
 /// let rule = Rule {
 ///     syscalls: IntervalSet::from_iter([0..=1]),

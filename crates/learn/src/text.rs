@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use tamis_abi::{Arch, Nr, syscall};
-use tamis_policy::tamis::export::{self, Style};
+use tamis_export::tamis::{self as export, Style};
 use tamis_rules::Predicate;
 
 use crate::closure::{FALLBACKS, older};

@@ -10,7 +10,6 @@
 
 mod budget;
 pub mod embedded;
-pub mod export;
 pub mod firecracker;
 pub mod front_end;
 mod included;

@@ -28,7 +28,7 @@ use crate::selection::Selection;
 use crate::{Parsed, limits};
 
 /// The language in the registry.
-pub(crate) static FRONT_END: FrontEnd = FrontEnd {
+pub static FRONT_END: FrontEnd = FrontEnd {
     name: "spo",
     title: "a SeccompProfile resource",
     plural: "SeccompProfile resources",

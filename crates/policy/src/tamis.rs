@@ -9,11 +9,10 @@
 //!
 //! The grammar and the rules are in `docs/book/language.md`. The stages, one file each: [`parse()`] runs them;
 //! `lexer` and `parser` build the [`ast`]; `include` merges files; `names` and `value` resolve words; `condition`
-//! and `lower` build the ruleset. [`export`] prints rulesets as policies.
+//! and `lower` build the ruleset.
 
 pub mod ast;
 mod condition;
-pub mod export;
 mod include;
 mod lexer;
 mod lower;

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use tamis_abi::signature::{self, Width};
 use tamis_abi::{Arch, ArgIndex, Nr, SeccompData, family, selector, syscall};
 use tamis_diag::escape::on_one_line;
-use tamis_policy::tamis::export::{self, Style};
+use tamis_export::tamis::{self as export, Style};
 use tamis_profile::interest::{self, Interesting};
 use tamis_rules::{CmpOp, Operand, Origin, Predicate};
 

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use tamis_abi::{Action, Arch, Nr, Word, syscall};
 use tamis_analysis::{Difference, Machine};
-use tamis_policy::tamis::export;
+use tamis_export::tamis as export;
 use tamis_prover::Pair;
 use tamis_rules::{Input, IntervalSet, Predicate, Section};
 

@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 use tamis_abi::Action;
-use tamis_convert::Converted;
 use tamis_diag::code;
-use tamis_policy::export::{Exporter, Loss, Machine};
+use tamis_export::convert::Converted;
+use tamis_export::{Exporter, Loss, Machine};
 use tamis_prover::ComparisonResult;
 
 use crate::change::{self, Change};

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 use tamis_abi::{Action, ActionKind, Arch, Nr, SeccompData, call, syscall};
 use tamis_diag::escape::on_one_line;
-use tamis_policy::tamis::export;
+use tamis_export::tamis as export;
 use tamis_profile::interest;
 
 use crate::entry::counted;

@@ -7,8 +7,8 @@ use tamis_abi::{Action, Arch, Nr, SeccompData, call, syscall};
 use tamis_bpf::{Program, interp};
 use tamis_diag::escape::{harmless, on_one_line};
 use tamis_diag::{Sources, Span};
+use tamis_export::tamis::{self as export, Style};
 use tamis_policy::systemd::Listing;
-use tamis_policy::tamis::export::{self, Style};
 use tamis_rules::{Cause, Origin, Predicate, Rule, Ruleset};
 
 use crate::entry::counted;

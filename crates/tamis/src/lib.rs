@@ -52,7 +52,7 @@
 //! | `macros` | `include_policy!` |
 //! | `foreign` | `compiler::foreign`, which optimises filters of other tools, `analysis` and `fuzz` |
 //! | `lint` | `lint`, probable mistakes |
-//! | `convert` | `convert`, policies in other languages |
+//! | `convert` | `export`, policies in other languages |
 //! | `excerpts` | lines of the policy in the text of errors and warnings |
 //! | `yaml` | resources of Kubernetes in YAML; without it they are read as JSON only |
 //! | `toml` | `policy::matrix`, the combinations of a policy's options |
@@ -71,11 +71,11 @@ pub use tamis_abi as abi;
 pub use tamis_analysis as analysis;
 pub use tamis_bpf as bpf;
 pub use tamis_compiler as compiler;
-#[cfg(feature = "convert")]
-pub use tamis_convert as convert;
 pub use tamis_diag as diag;
 #[cfg(feature = "embed")]
 pub use tamis_embed as embed;
+#[cfg(feature = "convert")]
+pub use tamis_export as export;
 #[cfg(feature = "foreign")]
 pub use tamis_fuzz as fuzz;
 pub use tamis_kernel as kernel;

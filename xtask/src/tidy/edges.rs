@@ -26,8 +26,10 @@ const ALLOWED: [(&str, Option<&[&str]>); 41] = [
     // Below the compiler, which rates programs with it.
     ("meter", Some(&["abi", "bpf", "profile", "rules"])),
     (
-        "convert",
-        Some(&["abi", "analysis", "diag", "policy", "prover", "rules"]),
+        "export",
+        Some(&[
+            "abi", "analysis", "diag", "policy", "prover", "rules", "scmp",
+        ]),
     ),
     ("vm", Some(&["abi", "bpf"])),
     // Not the compiler either: its results are fuzzed, and the judge uses the calls found.
@@ -47,7 +49,8 @@ const ALLOWED: [(&str, Option<&[&str]>); 41] = [
     (
         "libseccomp",
         Some(&[
-            "abi", "bpf", "compiler", "kernel", "meter", "policy", "profile", "rules", "scmp",
+            "abi", "bpf", "compiler", "export", "kernel", "meter", "policy", "profile", "rules",
+            "scmp",
         ]),
     ),
     ("libseccomp-next", Some(&["libseccomp"])),
@@ -71,14 +74,14 @@ const ALLOWED: [(&str, Option<&[&str]>); 41] = [
     (
         "report",
         Some(&[
-            "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "ebpf", "fuzz",
+            "abi", "analysis", "bpf", "chart", "compiler", "diag", "ebpf", "export", "fuzz",
             "lint", "meter", "policy", "profile", "prover", "rules",
         ]),
     ),
     (
         "learn",
         Some(&[
-            "abi", "analysis", "diag", "policy", "profile", "prover", "rules",
+            "abi", "analysis", "diag", "export", "policy", "profile", "prover", "rules",
         ]),
     ),
     (
@@ -90,8 +93,8 @@ const ALLOWED: [(&str, Option<&[&str]>); 41] = [
     (
         "cli",
         Some(&[
-            "abi", "bpf", "chart", "compiler", "diag", "kernel", "lint", "meter", "platform",
-            "policy", "profile", "prover", "report", "session",
+            "abi", "bpf", "chart", "compiler", "diag", "export", "kernel", "lint", "meter",
+            "platform", "policy", "profile", "prover", "report", "session",
         ]),
     ),
     (
@@ -103,9 +106,9 @@ const ALLOWED: [(&str, Option<&[&str]>); 41] = [
             "chart",
             "cli",
             "compiler",
-            "convert",
             "diag",
             "embed",
+            "export",
             "fuzz",
             "kernel",
             "learn",

@@ -9,7 +9,7 @@ use super::tree::Tree;
 
 /// Crates whose results depend only on their arguments.
 const PURE: [&str; 20] = [
-    "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "ebpf", "fuzz", "learn",
+    "abi", "analysis", "bpf", "chart", "compiler", "diag", "ebpf", "export", "fuzz", "learn",
     "lint", "meter", "policy", "profile", "prover", "report", "rules", "scmp", "session", "vm",
 ];
 /// Files of pure crates that may access the environment, because that is their purpose.

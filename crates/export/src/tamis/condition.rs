@@ -9,7 +9,7 @@ use tamis_diag::{SourceId, Sources, Span};
 use tamis_rules::{self as rules, CmpOp, IntervalSet, Part, Predicate, Test};
 
 use super::{Style, TamisExportError};
-use crate::tamis::ast::{
+use tamis_policy::tamis::ast::{
     Condition, ConditionKind, Element, Operand, OperandName, Set, Value, ValueKind,
 };
 

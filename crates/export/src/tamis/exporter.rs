@@ -1,19 +1,20 @@
 //! Policies in the tamis language, from the meaning of a policy in any language.
 //!
-//! The language can express nearly everything, by name; see its module `export`. Comments, includes, sets and the
+//! The language can express nearly everything, by name; see [`super`]. Comments, includes, sets and the
 //! order of statements are not kept.
 
 use tamis_abi::{Action, ActionKind, errno};
 use tamis_diag::{Diagnostic, code};
 use tamis_rules::{Rule, Ruleset, Section};
 
-use super::calls::{Actions, Calls, with_errno_in};
-use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning};
-use crate::tamis;
-use crate::tamis::export::{Style, policy};
+use crate::calls::{Actions, Calls, with_errno_in};
+use crate::{Export, ExportOptions, Exporter, Loss, Machine, Meaning};
+use tamis_policy::tamis;
+
+use super::{Style, policy};
 
 /// The exporter in the registry.
-pub(super) static EXPORTER: Exporter = Exporter {
+pub(crate) static EXPORTER: Exporter = Exporter {
     name: "tamis",
     plural: "policies in the tamis language",
     about: "A policy in the tamis language",

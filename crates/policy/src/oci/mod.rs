@@ -20,7 +20,7 @@ mod json;
 mod looser;
 mod lower;
 mod model;
-pub(crate) mod names;
+pub mod names;
 mod read;
 mod runtimes;
 mod select;
@@ -44,7 +44,7 @@ use model::{Entry, Profile};
 pub use names::{CAPABILITIES, capability};
 
 /// The language in the registry.
-pub(crate) static FRONT_END: FrontEnd = FrontEnd {
+pub static FRONT_END: FrontEnd = FrontEnd {
     name: "oci",
     title: "an OCI profile",
     plural: "OCI profiles",

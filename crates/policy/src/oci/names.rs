@@ -3,7 +3,7 @@
 use tamis_abi::{Action, ActionKind, Arch};
 
 /// The names of actions in profiles; whether an action has an errno depends on its kind.
-pub(crate) const ACTIONS: [(&str, ActionKind); 9] = [
+pub const ACTIONS: [(&str, ActionKind); 9] = [
     ("SCMP_ACT_KILL", ActionKind::KillThread),
     ("SCMP_ACT_KILL_THREAD", ActionKind::KillThread),
     ("SCMP_ACT_KILL_PROCESS", ActionKind::KillProcess),
@@ -19,10 +19,10 @@ pub(crate) const ACTIONS: [(&str, ActionKind); 9] = [
 pub(super) const DEFAULT_ERRNO: u16 = 1;
 
 /// The largest errno that libseccomp accepts; the kernel accepts one more.
-pub(crate) const MAX_ERRNO: u64 = 4094;
+pub const MAX_ERRNO: u64 = 4094;
 
 /// Whether an action has an errno.
-pub(crate) const fn takes_errno(kind: ActionKind) -> bool {
+pub const fn takes_errno(kind: ActionKind) -> bool {
     matches!(kind, ActionKind::Errno | ActionKind::Trace)
 }
 
@@ -59,7 +59,7 @@ pub(super) const OPERATORS: [(&str, Operator); 7] = [
 ];
 
 /// The architectures of the OCI runtime specification.
-pub(crate) const ARCHES: [(&str, Arch); 23] = [
+pub const ARCHES: [(&str, Arch); 23] = [
     ("SCMP_ARCH_X86", Arch::X86),
     ("SCMP_ARCH_X86_64", Arch::X86_64),
     ("SCMP_ARCH_X32", Arch::X32),

@@ -93,7 +93,7 @@ pub(super) fn count(settings: &Settings, arches: &[Arch]) -> usize {
 }
 
 /// The architectures that a kernel of the native architecture runs and systemd filters, including the native one.
-pub(crate) fn local_arches(native: Arch) -> Vec<Arch> {
+pub fn local_arches(native: Arch) -> Vec<Arch> {
     let others: &[Arch] = match native {
         Arch::X86_64 => &[Arch::X86, Arch::X32],
         Arch::X32 => &[Arch::X86, Arch::X86_64],
@@ -109,7 +109,7 @@ pub(crate) fn local_arches(native: Arch) -> Vec<Arch> {
 }
 
 /// Whether systemd restricts families on an architecture: not if sockets can be created by `socketcall`.
-pub(crate) fn restricts_families(arch: Arch) -> bool {
+pub fn restricts_families(arch: Arch) -> bool {
     let has_socketcall = syscall::multiplexed(arch, "socket").is_some();
     let is_in_doubt = matches!(arch, Arch::Mips | Arch::Mipsel | Arch::S390x);
     !has_socketcall && !is_in_doubt

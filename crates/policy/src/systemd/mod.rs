@@ -42,14 +42,14 @@ use crate::sink::Sink;
 use tables::Membership;
 
 pub use assumption::{Assumed, Origin, Settings};
-pub(crate) use filters::{local_arches, restricts_families};
+pub use filters::{local_arches, restricts_families};
 pub use hostname::Hostname;
 pub use settings::boolean;
-pub(crate) use settings::{all_namespaces, arch_name, is_family, namespaces};
+pub use settings::{all_namespaces, arch_name, is_family, namespaces};
 pub use version::{ParseSystemdVersionError, PointRelease, SystemdVersion};
 
 /// The calls that every allow list may contain.
-pub(crate) fn default_calls(version: SystemdVersion) -> BTreeSet<&'static str> {
+pub fn default_calls(version: SystemdVersion) -> BTreeSet<&'static str> {
     tables::calls_from("@default", version, Membership::Possible).collect()
 }
 
@@ -73,10 +73,7 @@ pub fn sets(version: SystemdVersion) -> Vec<(&'static str, BTreeSet<&'static str
 
 /// The calls that get the action of an allow list for unlisted calls, on machines of these architectures; `None` for
 /// all. Other calls get `ENOSYS`, because systemd doesn't know them there.
-pub(crate) fn answered_calls(
-    natives: &[Arch],
-    version: SystemdVersion,
-) -> Option<BTreeSet<&'static str>> {
+pub fn answered_calls(natives: &[Arch], version: SystemdVersion) -> Option<BTreeSet<&'static str>> {
     if !version.answers_unknown_calls_with_enosys() {
         return None;
     }
@@ -89,12 +86,12 @@ pub(crate) fn answered_calls(
 }
 
 /// Whether a name is parsed as this errno.
-pub(crate) fn is_errno(name: &str, number: u16, native: Arch) -> bool {
+pub fn is_errno(name: &str, number: u16, native: Arch) -> bool {
     calls::errno(name, native) == Some(number)
 }
 
 /// The language in the registry.
-pub(crate) static FRONT_END: FrontEnd = FrontEnd {
+pub static FRONT_END: FrontEnd = FrontEnd {
     name: "systemd",
     title: "a systemd unit",
     plural: "systemd units",

@@ -175,7 +175,7 @@ impl Settings {
 
 /// The flags that systemd treats as all: those of [`NAMESPACES`], in older releases except the one for time, which is
 /// then allowed only by name.
-pub(crate) fn all_namespaces(version: SystemdVersion) -> u64 {
+pub fn all_namespaces(version: SystemdVersion) -> u64 {
     let all = NAMESPACES
         .iter()
         .filter(|(name, _)| *name != "time" || version.restricts_time());
@@ -183,7 +183,7 @@ pub(crate) fn all_namespaces(version: SystemdVersion) -> u64 {
 }
 
 /// The kinds with their flags.
-pub(crate) fn namespaces() -> impl Iterator<Item = (&'static str, u64)> {
+pub fn namespaces() -> impl Iterator<Item = (&'static str, u64)> {
     NAMESPACES.into_iter()
 }
 
@@ -740,7 +740,7 @@ fn value_span(assignment: &Assignment) -> Span {
 }
 
 /// Whether systemd knows the name of an address family.
-pub(crate) fn is_family(name: &str) -> bool {
+pub fn is_family(name: &str) -> bool {
     name.starts_with("AF_") && !["AF_UNSPEC", "AF_MAX"].contains(&name)
 }
 
@@ -764,7 +764,7 @@ fn arch(name: &str) -> Option<Arch> {
 }
 
 /// systemd's name of an architecture, if it has one.
-pub(crate) fn arch_name(arch: Arch) -> Option<&'static str> {
+pub fn arch_name(arch: Arch) -> Option<&'static str> {
     let theirs = ARCHES.iter().find(|(_, ours)| *ours == arch);
     let is_unknown = matches!(arch, Arch::M68k | Arch::Sh | Arch::Sheb | Arch::Riscv32);
     let ours = Some(arch.name()).filter(|_| !is_unknown);

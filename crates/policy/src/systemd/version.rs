@@ -80,28 +80,28 @@ impl SystemdVersion {
 
     /// Whether calls outside of `@known` get `ENOSYS` with an allow list: `override_default_action`, of 255 or 256. The
     /// action for all others is the stricter one, so 255 is included.
-    pub(crate) const fn answers_unknown_calls_with_enosys(self) -> bool {
+    pub const fn answers_unknown_calls_with_enosys(self) -> bool {
         self.major >= 256
     }
 
     /// Whether `write` is allowed regardless of the list: since 257, and in late releases of 256, which are treated
     /// like early ones.
-    pub(crate) const fn always_allows_write(self) -> bool {
+    pub const fn always_allows_write(self) -> bool {
         self.major >= 257
     }
 
     /// Whether `MemoryDenyWriteExecute=` is `PR_SET_MDWE` without a filter on every kernel since this one.
-    pub(crate) fn has_mdwe(self, kernel: Option<KernelVersion>) -> bool {
+    pub fn has_mdwe(self, kernel: Option<KernelVersion>) -> bool {
         self.may_have_mdwe() && kernel.is_some_and(|kernel| kernel >= MDWE_KERNEL)
     }
 
     /// Whether this is the case on new kernels.
-    pub(crate) const fn may_have_mdwe(self) -> bool {
+    pub const fn may_have_mdwe(self) -> bool {
         self.major >= 254
     }
 
     /// Whether `RestrictNamespaces=` includes time namespaces in all namespaces.
-    pub(crate) const fn restricts_time(self) -> bool {
+    pub const fn restricts_time(self) -> bool {
         self.major >= 258
     }
 

@@ -7,7 +7,7 @@ use tamis_compiler::{CompileOptions, Compiled};
 use tamis_embed::annotation;
 use tamis_embed::digest::sha256;
 use tamis_embed::{self as embed, Language, Source};
-use tamis_policy::export::pfc;
+use tamis_export::pfc;
 use tamis_report::compile::CompileReport;
 use tamis_report::program::ProgramReport;
 use tamis_rules::Ruleset;

@@ -8,8 +8,8 @@ mod oci;
 
 use tamis_abi::Arch;
 use tamis_diag::{Diagnostic, SourceId, Sources};
+use tamis_export::tamis::{self as export, Style};
 use tamis_policy::loader::NoIncludes;
-use tamis_policy::tamis::export::{self, Style};
 use tamis_policy::{Parsed, firecracker, kafel, minijail, oci as profiles, spo, systemd, tamis};
 use tamis_rules::{Predicate, Ruleset, Section, Test, text};
 

@@ -7,8 +7,8 @@ use tamis_analysis::{
 };
 use tamis_bpf::Program;
 use tamis_diag::Sources;
+use tamis_export::tamis::{self as export, Style, TamisExportError};
 use tamis_policy::loader::NoIncludes;
-use tamis_policy::tamis::export::{self, Style, TamisExportError};
 use tamis_policy::tamis::{self, TamisOptions};
 use tamis_prover::{Function, Limits, Space};
 use tamis_rules::{CmpOp, Input, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Values};

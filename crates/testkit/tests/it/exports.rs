@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData, syscall};
-use tamis_convert::{Refusal, Source, convert, read_back};
 use tamis_diag::Sources;
+use tamis_export::convert::{Refusal, Source, convert, read_back};
+use tamis_export::{self as export, Exporter, pfc};
 use tamis_policy::embedded;
-use tamis_policy::export::{self, Exporter, pfc};
 use tamis_policy::firecracker;
 use tamis_policy::front_end::{self, ParseOptions};
 use tamis_policy::loader::NoIncludes;

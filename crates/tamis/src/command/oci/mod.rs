@@ -5,12 +5,12 @@ mod edit;
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
-use tamis_convert::Source;
 use tamis_diag::document::Value;
 use tamis_diag::json::parse_unlimited;
 use tamis_diag::{Diagnostic, Sources};
 use tamis_embed::annotation;
-use tamis_policy::export;
+use tamis_export as export;
+use tamis_export::convert::Source;
 use tamis_policy::installation::Installation;
 use tamis_report::oci::OciReport;
 use tamis_session::path_text::PathText;
