@@ -61,7 +61,7 @@ impl PlatformArgs {
                     "choose another with `--platform`",
                 ));
             }
-            return Ok(*platform);
+            return working(*platform);
         }
         let mut reasons = Vec::new();
         for platform in tamis_platform::preferred(offered()) {
@@ -76,6 +76,24 @@ impl PlatformArgs {
             None,
         ))
     }
+}
+
+/// A named platform, if it works on this machine.
+///
+/// # Errors
+/// If its probe fails.
+pub fn working(platform: &'static dyn Platform) -> Result<&'static dyn Platform, Failure> {
+    platform.probe().map(|()| platform).map_err(|unavailable| {
+        Failure::new(
+            exit::ENVIRONMENT,
+            format!(
+                "`{}` doesn't work here: {}",
+                platform.name(),
+                unavailable.reason
+            ),
+            unavailable.remedy.map(str::to_owned),
+        )
+    })
 }
 
 /// Runs a command to its end.

@@ -16,6 +16,7 @@
 //! | `stub` | the platform whose guests ask from a signal handler through shared memory |
 //! | `kvm` | the platform whose guests run in a virtual machine |
 //! | `in_process` | the platform whose guests catch their own calls |
+//! | `probe` | whether a platform works here |
 //! | `spin` | [`Spin`]: how long a side that waits for the other spins before it sleeps |
 //!
 //! ```no_run
@@ -62,6 +63,7 @@ mod kvm;
 mod offsets;
 mod patched;
 mod platform;
+mod probe;
 mod rewrite;
 mod spin;
 #[cfg(target_arch = "x86_64")]

@@ -210,7 +210,7 @@ fn on_stop(stopped: Stopped, heir: &Heir) -> Result<bool, TraceError> {
 
 /// A task is about to handle a signal that has come before a notification was received. Calls that make processes or execute
 /// programs are made again then whatever the handler, as they are where nobody is told of them.
-fn restart_after(stopped: &Stopped) -> Result<(), TraceError> {
+pub(super) fn restart_after(stopped: &Stopped) -> Result<(), TraceError> {
     /// `clone`, `fork`, `vfork`, `execve` and `execveat` on x86-64.
     const CALLS: [u64; 5] = [56, 57, 58, 59, 322];
     if let Some(mut words) = Words::of(stopped)?

@@ -25,22 +25,15 @@ mod space;
 mod stopping;
 mod tracer;
 
-use std::io::{self, Write};
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
 
-use tamis_abi::{Action, SeccompData};
-use tamis_bpf::{Op, Program, Test};
-use tamis_kernel::{Ended, NATIVE_ENDIAN};
+use tamis_kernel::Ended;
 
 use crate::caps::{Caps, Family, Isolation};
 use crate::error::{PlatformError, Unavailable};
 use crate::platform::{Guest, Options, Platform};
-use crate::supervisor::{Answer, Supervisor};
-use crate::task::Task;
+use crate::probe;
+use crate::supervisor::Supervisor;
 
 pub(crate) use filters::{OF_COUNTED, OF_PATCHED, is_seccomp, keeps_received_calls, may_install};
 pub(crate) use space::Remote;
@@ -130,7 +123,7 @@ impl Platform for Attached {
                 remedy: None,
             });
         }
-        probe(self)
+        probe::probe(self)
     }
 
     fn run(
@@ -163,90 +156,5 @@ impl Attached {
             let ended = thread.join();
             ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
-    }
-}
-
-/// How long the guest of a probe may take: it makes some fifty calls.
-const PROBE_LIMIT: Duration = Duration::from_secs(10);
-
-/// Runs `true`, whose last call is to be asked for.
-pub(crate) fn probe(platform: &dyn Platform) -> Result<(), Unavailable> {
-    let unavailable = |reason: String, remedy| Unavailable { reason, remedy };
-    let filter = probe_filter();
-    let guest = Guest {
-        program: "true".into(),
-        args: Vec::new(),
-        filter: &filter,
-        has_results: false,
-    };
-    let counter = Counter::default();
-    match run_within(PROBE_LIMIT, platform, &guest, &counter) {
-        Ok(ended) if ended.is_by(libc::SIGKILL) => Err(unavailable(
-            format!("a small guest didn't end within {PROBE_LIMIT:?}"),
-            None,
-        )),
-        Ok(_) if counter.calls.load(Ordering::Relaxed) > 0 => Ok(()),
-        Ok(_) => Err(unavailable(
-            "a small guest ran, and its last call was not caught".to_owned(),
-            None,
-        )),
-        Err(error) => Err(unavailable(
-            error.to_string(),
-            Some("it takes seccomp filters and ptrace of own children, which a container may deny"),
-        )),
-    }
-}
-
-/// Asks for a process's last call.
-pub(crate) fn probe_filter() -> Program {
-    let ops = [
-        Op::LoadData(0),
-        Op::branch(Test::Eq, libc::SYS_exit_group as u32, 0, 1),
-        Op::RetImm(tamis_abi::ActionKind::Notify.ret()),
-        Op::RetImm(Action::ALLOW.ret()),
-    ];
-    let insns = ops.into_iter().map(Into::into).collect();
-    Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
-}
-
-/// Runs a guest, which is killed after this time.
-fn run_within(
-    limit: Duration,
-    platform: &dyn Platform,
-    guest: &Guest<'_>,
-    supervisor: &dyn Supervisor,
-) -> Result<Ended, PlatformError> {
-    let pipe = io::pipe().map_err(|error| PlatformError::of_io("making a pipe", &error));
-    let (reader, mut writer) = pipe?;
-    let (done, is_done) = mpsc::channel::<()>();
-    thread::scope(|scope| {
-        let watch = move || {
-            if is_done.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
-                // If it fails, the guest has ended.
-                let _ = writer.write_all(&[1]);
-            }
-        };
-        let watching = thread::Builder::new().spawn_scoped(scope, watch);
-        watching.map_err(|error| PlatformError::of_io("starting a thread", &error))?;
-        let options = Options {
-            until: Some(reader.as_fd()),
-            ..Options::default()
-        };
-        let ended = platform.run(guest, supervisor, &options);
-        drop(done);
-        ended
-    })
-}
-
-/// Forwards calls and counts them.
-#[derive(Default)]
-struct Counter {
-    calls: AtomicU32,
-}
-
-impl Supervisor for Counter {
-    fn call(&self, _task: &mut dyn Task, _call: &SeccompData) -> Answer {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        Answer::Forward
     }
 }

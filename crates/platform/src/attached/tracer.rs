@@ -125,7 +125,9 @@ pub(super) fn run(
         tracer.has_results = guest.has_results;
         tracer.follow = follows.then(Follow::default);
         tracer.until_first = until_first;
-        tracer.forwarded = (is_notified && how.stub.is_none()).then_some(&forwarded);
+        // In a machine the handler is the monitor's, which goes on with the call itself.
+        let is_own_handler = how.stub.is_none() && how.residence.is_none();
+        tracer.forwarded = (is_notified && is_own_handler).then_some(&forwarded);
         tracer.residence = how.residence;
         let patched = desk.as_ref().filter(|_| how.stub.is_none());
         tracer.patching = patched.map(|desk| patching(scope, desk));
@@ -574,6 +576,9 @@ impl Tracer<'_> {
             }
             Stop::Signal(_) if let Some(forwarded) = self.forwarded => {
                 forwarded.restart_unreceived(&stopped)?;
+            }
+            Stop::Signal(_) if self.mechanism == Mechanism::Notify => {
+                super::heirs::restart_after(&stopped)?;
             }
             _ => {}
         }

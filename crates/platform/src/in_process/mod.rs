@@ -32,10 +32,10 @@ use tamis_kernel::spawn::SpawnError;
 use tamis_kernel::{Ended, Errno, search};
 use tamis_vm::Evaluator;
 
-use crate::attached;
 use crate::caps::{Caps, Family, Isolation};
 use crate::error::{PlatformError, Unavailable};
 use crate::platform::{Guest, Options, Placement, Platform};
+use crate::probe;
 use crate::supervisor::{Answer, Supervisor};
 use crate::sys::{guest, machine};
 use crate::task::Task;
@@ -115,24 +115,7 @@ impl Platform for InProcess {
         if !machine::has_fs_base() {
             return Err(no_fs_base());
         }
-        let filter = attached::probe_filter();
-        let guest = Guest {
-            program: "true".into(),
-            args: Vec::new(),
-            filter: &filter,
-            has_results: false,
-        };
-        match self.run(&guest, &Changer, &Options::default()) {
-            Ok(Ended::Exited(Changer::CODE)) => Ok(()),
-            Ok(_) => Err(Unavailable {
-                reason: "a small guest ran, and its last call was not caught".to_owned(),
-                remedy: None,
-            }),
-            Err(error) => Err(Unavailable {
-                reason: error.to_string(),
-                remedy: Some("it takes seccomp filters, which a container may deny"),
-            }),
-        }
+        probe::run(self, &Changer, Changer::CODE)
     }
 
     fn run(

@@ -33,6 +33,7 @@ use crate::attached::{self, Start};
 use crate::caps::{Caps, Family, Isolation};
 use crate::error::{PlatformError, Unavailable};
 use crate::platform::{Guest, Options, Platform};
+use crate::probe;
 use crate::supervisor::Supervisor;
 use crate::sys::image::{self, Snapshot};
 use crate::sys::kvm::area::Exit;
@@ -134,7 +135,7 @@ fn find_exit() -> Result<Exit, Unavailable> {
         ("a port", Exit::Port),
         ("memory", Exit::Memory),
     ] {
-        match attached::probe(&Kvm(Some(exit))) {
+        match probe::probe(&Kvm(Some(exit))) {
             Ok(()) => return Ok(exit),
             Err(problem) => problems.push((name, problem.reason)),
         }

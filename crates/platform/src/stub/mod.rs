@@ -29,6 +29,7 @@ use crate::patched::Numbers;
 use crate::patched::seats::Answers;
 use crate::patched::serve::{Handler, Slots};
 use crate::platform::{Guest, Options, Platform};
+use crate::probe;
 use crate::supervisor::Supervisor;
 use crate::sys::separate::{self, Separate};
 use crate::sys::shared::Shared;
@@ -61,7 +62,7 @@ impl Platform for Stub {
         if !machine::has_fs_base() {
             return Err(in_process::no_fs_base());
         }
-        attached::probe(self)
+        probe::probe(self)
     }
 
     fn run(

@@ -1,5 +1,8 @@
 //! What the machine can do, and signals for single threads.
 
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::Write;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 use tamis_kernel::{Errno, Status};
@@ -40,6 +43,28 @@ pub(crate) fn end_of(pid: i32) -> Result<OwnedFd, Errno> {
         0.. => Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) }),
         _ => Err(Errno::last()),
     }
+}
+
+/// A program in memory with these bytes. Kernels since 6.3 may allow those alone that say so.
+pub(crate) fn memory_file(name: &CStr, bytes: &[u8]) -> Result<OwnedFd, Errno> {
+    /// `MFD_EXEC`, which not every C library names.
+    const EXECUTABLE: libc::c_uint = 0x10;
+    let make = |flags| {
+        // SAFETY: the name ends with a zero byte.
+        match unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | flags) } {
+            // SAFETY: the kernel has just made it.
+            fd @ 0.. => Ok(unsafe { File::from_raw_fd(fd) }),
+            _ => Err(Errno::last()),
+        }
+    };
+    let file = match make(EXECUTABLE) {
+        Err(Errno(libc::EINVAL)) => make(0),
+        file => file,
+    };
+    let mut file = file?;
+    let written = file.write_all(bytes);
+    written.map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EIO)))?;
+    Ok(file.into())
 }
 
 /// Sends a thread a signal.

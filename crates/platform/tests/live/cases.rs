@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 71] = [
+pub(crate) const CASES: [Case; 72] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -87,11 +87,12 @@ pub(crate) const CASES: [Case; 71] = [
     guest!("registers", any),
     guest!("restart", forks),
     guest!("restart, all asked", "restart", Asked::All, forks),
+    Case::new("probed", any, limits::probed),
     Case::new(
         "storms",
         |caps| {
             let is_vm = caps.isolation == Isolation::Vm;
-            let reason = "its guests may wait for ever for a signal that others overtake";
+            let reason = "a signal may end its calls before they are received";
             forks(caps).or(is_vm.then_some(reason))
         },
         storms::storms,

@@ -225,3 +225,17 @@ fn many(platform: &dyn Platform, supervisor: &dyn Supervisor, tasks: &str, calls
     assert_eq!(ended.expect("it runs"), Ended::Exited(0));
     Outcome::Passed
 }
+
+/// Whether a platform works is the same each time.
+pub(crate) fn probed(platform: &dyn Platform) -> Outcome {
+    const TIMES: usize = 100;
+    const FEW: usize = 10;
+    let times = match seeds::is_full() {
+        true => TIMES,
+        false => FEW,
+    };
+    for time in 0..times {
+        assert_eq!(platform.probe(), Ok(()), "time {time}");
+    }
+    Outcome::Passed
+}

@@ -371,6 +371,7 @@ fn caught(
             "please report this",
         ));
     };
+    let on_platform = platform::working(on_platform)?;
     let counting = Counting::new(options(args).values);
     let watch = Watch::new(
         Source::Caught(&counting),
