@@ -207,6 +207,9 @@ impl Decoder {
             }
         }
         let shape = self.shape(call);
+        // Its result counts the byte that ends the path.
+        let is_terminated = shape.as_ref().is_some_and(|shape| shape.name == "getcwd");
+        let uncounted = i64::from(is_terminated);
         let places = shape.iter().flat_map(|shape| shape.places.iter().flatten());
         for (arg, place) in args.iter_mut().zip(places) {
             if let (Shown::LaterLen(had), Some(read)) = (&arg.shown, read) {
@@ -222,7 +225,7 @@ impl Decoder {
                     let text = structure::text(form, arg.raw, &behind);
                     text.map(|text| Shown::Structure(text.into()))
                 }
-                (_, Some(read)) => self.output(arg.raw, result, read),
+                (_, Some(read)) => self.output(arg.raw, result - uncounted, read),
                 (_, None) => None,
             };
             arg.shown = filled.unwrap_or(Shown::Pointer(arg.raw));
@@ -250,6 +253,10 @@ impl Decoder {
         let (read, shape) = (read?, self.shape(call)?);
         if result < 0 || shape.arch != Arch::X86_64 {
             return None;
+        }
+        if shape.name.starts_with("fcntl") {
+            let flags = symbols::got_by_control(shape.arch, call.args[1] as u32, result as u64);
+            return flags.map(Arc::from);
         }
         let text = structure::after_result(shape.name, &self.behind(call, result, read));
         text.map(Arc::from)
@@ -400,7 +407,7 @@ fn dependent(shape: &Shape, place: &Place, call: &SeccompData, raw: u64) -> Opti
         "arg" if shape.name.starts_with("fcntl") => Some(control(shape, call.args[1] as u32, raw)),
         "utime" if shape::is_requeued(call.args[1] as u32) => Some(Shown::Unsigned(cut)),
         "optname" if call.args[1] == SOCKET => {
-            let name = symbols::socket_option(shape.arch, cut)?;
+            let name = symbols::socket_option(shape.arch, shape.name, cut)?;
             Some(Shown::Symbol(name.into()))
         }
         _ => None,

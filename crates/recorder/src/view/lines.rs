@@ -199,7 +199,14 @@ impl<W: Write> Sink for Lines<W> {
 
     fn left(&mut self, task: i32, call: &Seen, outcome: Outcome, _took: Duration) {
         let arch = Arch::of_call(call.data.arch, call.data.nr);
-        let outcome = text::outcome(arch, &call.name, outcome);
+        let are_flags = call
+            .note
+            .as_ref()
+            .is_some_and(|note| note.starts_with("flags "));
+        let outcome = match outcome {
+            Outcome::Returned(flags) if are_flags => format!("{flags:#x}"),
+            outcome => text::outcome(arch, &call.name, outcome),
+        };
         let (_, rest) = shown(call);
         let (start, begun) = match self.open.take_if(|open| open.task == task) {
             // More may be known of its arguments.

@@ -133,6 +133,18 @@ pub(super) fn of_control(arch: Arch, command: u32, value: u64) -> Option<String>
     }
 }
 
+/// The flags that `fcntl` has returned for a command that gets some; `None` for others, and for none of a descriptor.
+pub(super) fn got_by_control(arch: Arch, command: u32, result: u64) -> Option<String> {
+    const F_GETFD: u32 = 1;
+    const F_GETFL: u32 = 3;
+    match command {
+        F_GETFD if result == 0 => None,
+        F_GETFD => Some(format!("flags {}", joined(arch, &["FD_CLOEXEC"], result))),
+        F_GETFL => Some(format!("flags {}", open_flags(arch, result))),
+        _ => None,
+    }
+}
+
 /// The flags of files that are opened, in the order in which strace names them, the way of access apart.
 const OPEN: [&str; 16] = [
     "O_CREAT",
@@ -197,6 +209,13 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
         }
         return Some(joined(arch, names, value));
     }
+    if call == "mount" && arg.name() == "flags" {
+        return Some(mount_flags(arch, value));
+    }
+    if call.starts_with("futex") && arg.name() == "op" && value & FUTEX_CLOCK != 0 {
+        let operation = family::of(call, arg.name())?.name(arch, value & !FUTEX_CLOCK, bits)?;
+        return Some(format!("{operation}|FUTEX_CLOCK_REALTIME"));
+    }
     if call == "clone" && arg.name() == "clone_flags" {
         return Some(clone_flags(arch, value));
     }
@@ -220,6 +239,49 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
         }
     }
     Some(with_rest(names, rest))
+}
+
+/// `FUTEX_CLOCK_REALTIME`, a flag beside the operation.
+const FUTEX_CLOCK: u64 = 0x100;
+
+/// The flags of `mount`, in the order in which strace names them, behind the number that old programs have in the upper half.
+fn mount_flags(arch: Arch, value: u64) -> String {
+    const OLD: u64 = 0xc0ed_0000;
+    const OLD_MASK: u64 = 0xffff_0000;
+    const NAMES: [&str; 25] = [
+        "MS_RDONLY",
+        "MS_NOSUID",
+        "MS_NODEV",
+        "MS_NOEXEC",
+        "MS_SYNCHRONOUS",
+        "MS_REMOUNT",
+        "MS_MANDLOCK",
+        "MS_DIRSYNC",
+        "MS_NOSYMFOLLOW",
+        "MS_NOATIME",
+        "MS_NODIRATIME",
+        "MS_BIND",
+        "MS_MOVE",
+        "MS_REC",
+        "MS_SILENT",
+        "MS_POSIXACL",
+        "MS_UNBINDABLE",
+        "MS_PRIVATE",
+        "MS_SLAVE",
+        "MS_SHARED",
+        "MS_RELATIME",
+        "MS_KERNMOUNT",
+        "MS_I_VERSION",
+        "MS_STRICTATIME",
+        "MS_LAZYTIME",
+    ];
+    let is_old = value & OLD_MASK == OLD;
+    let value = if is_old { value & !OLD_MASK } else { value };
+    let (mut names, rest) = taken(arch, &NAMES, value);
+    if is_old {
+        names.insert(0, "MS_MGC_VAL".to_owned());
+    }
+    with_rest(names, rest)
 }
 
 /// The number of the signal is in the lowest byte.
@@ -267,11 +329,17 @@ fn statx_flags(arch: Arch, value: u64) -> String {
     with_rest(names, rest)
 }
 
-/// An option of sockets in general.
-pub(super) fn socket_option(arch: Arch, value: u64) -> Option<String> {
+/// An option of sockets in general. Setting one and getting one may have a number in common.
+pub(super) fn socket_option(arch: Arch, call: &str, value: u64) -> Option<String> {
     let names = consts::starting_with(arch, "SO_");
-    let is_old = |name: &str| name.ends_with("_NEW") || name.ends_with("_OLD");
-    let names = names.filter(|(name, known)| *known == value && !is_old(name));
+    let is_other = |name: &str| match name {
+        "SO_ATTACH_FILTER" => call == "getsockopt",
+        "SO_GET_FILTER" => call != "getsockopt",
+        // A second name of `SO_DETACH_FILTER`.
+        "SO_DETACH_BPF" => true,
+        name => name.ends_with("_NEW") || name.ends_with("_OLD"),
+    };
+    let names = names.filter(|(name, known)| *known == value && !is_other(name));
     names
         .map(|(name, _)| name.to_owned())
         .min_by_key(String::len)
@@ -393,6 +461,26 @@ mod tests {
         assert_eq!(name("newfstatat", "flag", 0), "0");
         assert_eq!(name("wait4", "options", 0x8000_0001), "WNOHANG|0x80000000");
         assert_eq!(symbol("read", "count", 1), None);
+        assert_eq!(name("mount", "flags", 0x4_4000), "MS_REC|MS_PRIVATE");
+        assert_eq!(name("mount", "flags", 0xc0ed_0001), "MS_MGC_VAL|MS_RDONLY");
+        assert_eq!(name("mount", "flags", 0x8000_0000), "0x80000000");
+        assert_eq!(
+            name("futex", "op", 0x189),
+            "FUTEX_WAIT_BITSET_PRIVATE|FUTEX_CLOCK_REALTIME"
+        );
+        assert_eq!(symbol("futex", "op", 0x1ff), None);
+    }
+
+    #[test]
+    fn what_is_set_and_what_is_got_have_their_own_names() {
+        let option = |call, value| socket_option(Arch::X86_64, call, value).unwrap();
+        assert_eq!(option("setsockopt", 26), "SO_ATTACH_FILTER");
+        assert_eq!(option("getsockopt", 26), "SO_GET_FILTER");
+        assert_eq!(option("setsockopt", 27), "SO_DETACH_FILTER");
+        let got = |command, result| got_by_control(Arch::X86_64, command, result);
+        assert_eq!(got(3, 0x402).as_deref(), Some("flags O_RDWR|O_APPEND"));
+        assert_eq!(got(1, 1).as_deref(), Some("flags FD_CLOEXEC"));
+        assert_eq!((got(1, 0), got(2, 1)), (None, None));
     }
 
     #[test]
