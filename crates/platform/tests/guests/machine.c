@@ -214,6 +214,10 @@ int main(int argc, char **argv) {
     char *data = mmap(NULL, large, PROT_READ, flags, -1, 0);
     CHECK(data != MAP_FAILED && mprotect(data, large, PROT_READ | PROT_EXEC) == -1 && errno == ENOMEM);
     CHECK(mprotect(data, 1 << 20, PROT_READ | PROT_EXEC) == 0 && munmap(data, large) == 0);
+    // Where no program has memory.
+    char *beyond = (char *)-4096;
+    CHECK(mmap(beyond, 4096, PROT_READ, flags | MAP_FIXED, -1, 0) == MAP_FAILED && errno == ENOMEM);
+    CHECK(munmap(beyond, 4096) == -1 && errno == EINVAL);
     int other = dup(1);
     CHECK(other > 2 && syscall(SYS_close_range, 3, ~0u, 0) == 0 && fcntl(other, F_GETFD) == -1);
     for (int fd = 3; fd < 1024; fd++) {

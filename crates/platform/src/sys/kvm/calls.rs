@@ -179,8 +179,13 @@ fn memory(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
         _ => true,
     };
     if is_fixed && state.is_host(first, len_bytes) {
+        let end = first.checked_add(len_bytes);
+        let is_beyond = end.is_none_or(|end| end > tables::USER_END);
         let error = match nr_known {
             libc::SYS_madvise | libc::SYS_mprotect => ENOMEM,
+            // As where no program has memory.
+            libc::SYS_mmap if is_beyond => ENOMEM,
+            libc::SYS_munmap if is_beyond => EINVAL,
             _ => EPERM,
         };
         return unmade(vcpu, nr, args, error);
