@@ -284,7 +284,7 @@ fn errors_of_listeners(known: u32) -> Vec<Op> {
         Op::branch(Test::Set, Flag::Tsync.bit(), 0, 1),
         Op::branch(Test::Set, Flag::TsyncEsrch.bit(), 0, 2),
         Op::LoadData(place_of(0)),
-        Op::branch(Test::Eq, libc::SECCOMP_SET_MODE_FILTER as u32, 1, 0),
+        Op::branch(Test::Eq, libc::SECCOMP_SET_MODE_FILTER, 1, 0),
         error(libc::EINVAL),
         Op::LoadData(place_of(2) + 4),
         Op::branch(Test::Set, OF_KERNEL, 3, 0),

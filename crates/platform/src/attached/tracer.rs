@@ -85,10 +85,10 @@ pub(super) fn run(
     let has_ended = AtomicBool::new(false);
     let (stop, stopper) = io::pipe().map_err(|error| PlatformError::of_io("pipe", &error))?;
     let is_patched = mechanism == Mechanism::Patch && tally.is_none() && !guest.has_results;
-    let to_patch = evaluator.as_ref().filter(|_| is_patched);
-    let desk = match how.stub {
-        Some(stub) => Some(desk_of_stub(guest, options, &stub, supervisor, &signaller)),
-        None => to_patch.and_then(|one| desk(guest, options, one, supervisor, &signaller)),
+    let desk = match (how.stub, evaluator.as_ref().filter(|_| is_patched)) {
+        (Some(stub), _) => Some(desk_of_stub(guest, options, &stub, supervisor, &signaller)),
+        (None, Some(evaluator)) => desk(guest, options, evaluator, supervisor, &signaller),
+        (None, None) => None,
     };
     let heirs = &Heirs::new(held.pid());
     let forwarded = Forwarded::new(guest.filter);
@@ -125,9 +125,7 @@ pub(super) fn run(
         tracer.has_results = guest.has_results;
         tracer.follow = follows.then(Follow::default);
         tracer.until_first = until_first;
-        // In a machine the handler is the monitor's, which goes on with the call itself.
-        let is_own_handler = how.stub.is_none() && how.residence.is_none();
-        tracer.forwarded = (is_notified && is_own_handler).then_some(&forwarded);
+        tracer.forwarded = makes_again(mechanism, how).then_some(&forwarded);
         tracer.residence = how.residence;
         let patched = desk.as_ref().filter(|_| how.stub.is_none());
         tracer.patching = patched.map(|desk| patching(scope, desk));
@@ -141,6 +139,12 @@ pub(super) fn run(
         failure.map_or(Ok(()), Err)?;
         answered.and(ended)
     })
+}
+
+/// Whether the tracer has calls made again that weren't received. In a machine the handler is the monitor's, which goes on with the call
+/// itself; the tasks of a stub aren't traced.
+fn makes_again(mechanism: Mechanism, how: &Start<'_>) -> bool {
+    mechanism == Mechanism::Notify && how.stub.is_none() && how.residence.is_none()
 }
 
 /// The result of a thread, whose panic goes on here.

@@ -224,6 +224,11 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
         const HERE: i32 = -100;
         return (value as i32 == HERE).then(|| "AT_FDCWD".to_owned());
     }
+    of_family(arch, call, arg, value, bits)
+}
+
+/// The same by the table of [`family`].
+fn of_family(arch: Arch, call: &str, arg: &Arg, value: u64, bits: u32) -> Option<String> {
     let family = family::for_argument(call, arg.name())?;
     if let Some(name) = family.name(arch, value, bits) {
         return Some(name.to_owned());

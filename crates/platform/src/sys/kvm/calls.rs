@@ -167,6 +167,19 @@ fn set_base(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     }
 }
 
+/// The error of a call that would change memory which isn't the guest's.
+fn error_of_hosts(nr: i64, first: u64, len_bytes: u64) -> i64 {
+    let end = first.checked_add(len_bytes);
+    let is_beyond = end.is_none_or(|end| end > tables::USER_END);
+    match nr {
+        libc::SYS_madvise | libc::SYS_mprotect => ENOMEM,
+        // As where no program has memory.
+        libc::SYS_mmap if is_beyond => ENOMEM,
+        libc::SYS_munmap if is_beyond => EINVAL,
+        _ => EPERM,
+    }
+}
+
 /// A call that changes what is mapped.
 fn memory(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     let state = vcpu.state();
@@ -179,15 +192,7 @@ fn memory(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
         _ => true,
     };
     if is_fixed && state.is_host(first, len_bytes) {
-        let end = first.checked_add(len_bytes);
-        let is_beyond = end.is_none_or(|end| end > tables::USER_END);
-        let error = match nr_known {
-            libc::SYS_madvise | libc::SYS_mprotect => ENOMEM,
-            // As where no program has memory.
-            libc::SYS_mmap if is_beyond => ENOMEM,
-            libc::SYS_munmap if is_beyond => EINVAL,
-            _ => EPERM,
-        };
+        let error = error_of_hosts(nr_known, first, len_bytes);
         return unmade(vcpu, nr, args, error);
     }
     match nr_known {
