@@ -50,15 +50,26 @@
 //! # Ok(()) }
 //! ```
 //!
+//! The product has `notify`, `ptrace-seccomp` and `patched`. The others are the laboratory's, and here with the feature `lab`,
+//! because they share the tracer and the patched call sites.
+//!
 //! Not included are the decisions themselves: which filter, what to answer.
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(feature = "lab"),
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "the laboratory's platforms use these parts of the product's"
+    )
+)]
 
 mod attached;
 mod caps;
 mod error;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "lab"))]
 mod in_process;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "lab"))]
 mod kvm;
 mod offsets;
 mod patched;
@@ -66,7 +77,7 @@ mod platform;
 mod probe;
 mod rewrite;
 mod spin;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "lab"))]
 mod stub;
 mod supervisor;
 mod sys;
@@ -86,16 +97,18 @@ pub fn all() -> &'static [&'static dyn Platform] {
     static ALL: &[&dyn Platform] = &[
         &attached::NOTIFY,
         &attached::TRACE,
+        #[cfg(feature = "lab")]
         &attached::EMULATE,
+        #[cfg(feature = "lab")]
         &attached::SYSCALL,
         &attached::PATCHED,
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", feature = "lab"))]
         &stub::STUB,
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", feature = "lab"))]
         &kvm::KVM,
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", feature = "lab"))]
         &in_process::TRAP,
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", feature = "lab"))]
         &in_process::DISPATCH,
     ];
     ALL

@@ -87,7 +87,7 @@ fn remedy(error: &PlatformError, platform: &dyn Platform) -> Option<&'static str
 }
 
 fn signal_name(signal: i32) -> String {
-    let family = family::of("kill", "sig");
+    let family = family::for_argument("kill", "sig");
     let name = family.and_then(|family| family.name(Arch::X86_64, signal as u64, i32::BITS));
     name.map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
