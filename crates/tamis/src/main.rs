@@ -60,19 +60,8 @@ fn asked_for_help(tamis: &mut clap::Command) -> Option<clap::Error> {
 }
 
 /// The error with the nearest of several suggested commands alone: clap has it last, behind names that share a few letters.
-/// A file in the place of a command is one to compile.
 fn with_nearest(mut error: clap::Error) -> clap::Error {
-    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
-        && Path::new(word).is_file()
-    {
-        let tip = format!("to compile a policy: 'tamis compile {word}'");
-        let tips = ContextValue::StyledStrs(vec![tip.into()]);
-        error.insert(ContextKind::Suggested, tips);
-    }
-    // To most, a profile is a policy in the format of container engines.
-    if matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if word == "--profile")
-    {
-        let tip = "a seccomp profile is a policy; '--counts FILE' says how often calls are made";
+    if let Some(tip) = tip(&error) {
         let tips = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tips);
     }
@@ -88,4 +77,22 @@ fn with_nearest(mut error: clap::Error) -> clap::Error {
         error.insert(kind, ContextValue::String(nearest));
     }
     error
+}
+
+/// The advice for a word in the place of a command, or of an option, that is likely to mean something else.
+fn tip(error: &clap::Error) -> Option<String> {
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
+        return match word.as_str() {
+            "platforms" => Some("to list platforms: 'tamis-lab platforms'".to_owned()),
+            _ if Path::new(word).is_file() => {
+                Some(format!("to compile a policy: 'tamis compile {word}'"))
+            }
+            _ => None,
+        };
+    }
+    // To most, a profile is a policy in the format of container engines.
+    let is_profile = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if word == "--profile");
+    is_profile.then(|| {
+        "a seccomp profile is a policy; '--counts FILE' says how often calls are made".to_owned()
+    })
 }
