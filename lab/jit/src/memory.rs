@@ -6,9 +6,8 @@
 //! code is filled with a trap instruction.
 //!
 //! All `unsafe` of the crate is here, including the call of the code. It is sound because of the type of its argument:
-//! only the emitter of this crate creates a `Code`. Calls use a [`Function`], an address that was computed once and
-//! keeps its code alive. On machines other than x86-64 with Linux nothing can be made executable, and the result is an
-//! error.
+//! only the emitter of this crate creates a `Code`. Calls use a `Function`, an address that was computed once and keeps
+//! its code alive. On machines other than x86-64 with Linux nothing can be made executable, and the result is an error.
 
 use std::fmt;
 use std::io;

@@ -174,7 +174,7 @@ mod tests {
             assert_eq!(found(&text, &[]), []);
             assert_eq!(
                 found(&format!("{text}/// {line}\n"), &[]),
-                [package.clone()]
+                std::slice::from_ref(&package)
             );
         }
         let text = "/// The call, which is `what`.\n/// ```\n/// // who\n/// ```\nfn tell() {} \n";
@@ -194,7 +194,7 @@ mod tests {
         let list = ("xtask/src/tidy/wording.rs".to_owned(), 0);
         assert_eq!(
             found("/// A call.\nfn f() {}\n", &["crates/a"]),
-            [list.clone()]
+            std::slice::from_ref(&list)
         );
         assert_eq!(found("/// A call.\n", &["crates/gone"]), [list]);
     }

@@ -92,7 +92,7 @@ pub struct Answer {
 }
 
 /// Whether a call can be made here: those of x86-64, i386 and x32 (x86-64 with different numbers), except the two
-/// [`EXEMPT`] ones.
+/// exempt ones.
 pub fn can_make(call: &SeccompData) -> bool {
     match call.arch {
         arch if arch == Arch::X86_64.audit() => !EXEMPT.contains(&call.nr),
