@@ -57,7 +57,7 @@ pub fn target() -> Arch {
     arch.unwrap_or_else(host)
 }
 
-/// The architecture that this crate was built for.
+/// The architecture for which this crate was built.
 pub fn host() -> Arch {
     tamis_abi::host::arch().unwrap_or(Arch::X86_64)
 }

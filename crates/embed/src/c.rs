@@ -1,10 +1,11 @@
 //! A header for C and C++ that only needs libc.
 
-use tamis_abi::{Arch, Endian};
+use tamis_abi::Arch;
 use tamis_bpf::Insn;
 use tamis_rules::VariableWidth;
 
-use super::{Field, Language, Source, Target, family, fill, indented};
+use crate::text::{self, Field, Key, Naming, Scope, Syntax, Value};
+use crate::{Language, name};
 
 /// C.
 pub(super) static LANGUAGE: Language = Language {
@@ -13,13 +14,12 @@ pub(super) static LANGUAGE: Language = Language {
     named: Some("the header's declarations begin with"),
     reserved: &RESERVED,
     target,
-    write,
-    write_family: family::c::write,
+    write: text::write::<C>,
 };
 
 /// Keywords of C and C++, and lower-case macros of headers and compilers.
 #[rustfmt::skip]
-pub(super) const RESERVED: [&str; 88] = [
+const RESERVED: [&str; 88] = [
     "alignas", "alignof", "and", "asm", "assert", "auto", "bool", "break", "case", "catch", "char", "class",
     "compl", "concept", "const", "consteval", "constexpr", "constinit", "continue", "decltype", "default", "delete",
     "do", "double", "else", "enum", "errno", "explicit", "export", "extern", "false", "float", "for", "friend",
@@ -54,14 +54,147 @@ fn target(arch: Arch) -> Option<&'static str> {
     })
 }
 
-const HEAD: &str = r#"/*
- * The seccomp filter of @policy@, made by tamis @version@. Change the policy, not this file.
+/// The suffixes of the names of a family's structures.
+const OWN: [&str; 3] = ["config", "filter", "values"];
+
+/// The structures of the kernel's headers that the text includes; in C all structures and enumerations share one
+/// scope of names.
+const KERNEL_TAGS: [&str; 7] = [
+    "seccomp_data",
+    "seccomp_notif",
+    "seccomp_notif_addfd",
+    "seccomp_notif_resp",
+    "seccomp_notif_sizes",
+    "sock_filter",
+    "sock_fprog",
+];
+
+struct C;
+
+impl Syntax for C {
+    const TEMPLATE: &'static str = TEMPLATE;
+    const RESERVED: &'static [&'static str] = &RESERVED;
+
+    fn any_of(conditions: &[&str]) -> String {
+        let conditions = conditions.iter().map(|condition| format!("({condition})"));
+        conditions.collect::<Vec<_>>().join(" || \\\n      ")
+    }
+
+    fn insn(insn: Insn) -> String {
+        let Insn { code, jt, jf, k } = insn;
+        format!("{{ {code:#04x}, {jt}, {jf}, {k:#x} }},")
+    }
+
+    fn comment(text: &str) -> String {
+        format!("/* {text} */")
+    }
+
+    fn tuple(numbers: &[usize]) -> String {
+        let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
+        format!("{{ {} }},", numbers.join(", "))
+    }
+
+    fn ranges(ranges: &[(u64, u64)]) -> String {
+        let ranges = ranges.iter();
+        let ranges = ranges.map(|(first, last)| format!("{{ {first}u, {last}u }}, "));
+        format!("{{ {}}},", ranges.collect::<String>())
+    }
+
+    fn field(field: &Field) -> String {
+        let kind = match field.width {
+            VariableWidth::U32 => "uint32_t",
+            VariableWidth::U64 => "uint64_t",
+        };
+        let count = field.count.map(|count| format!("[{count}]"));
+        let range = field.narrow_range();
+        let range = range.map(|(first, last)| format!(" /* {first} to {last} */"));
+        format!(
+            "{kind} {}{};{}",
+            field.identifier,
+            count.unwrap_or_default(),
+            range.unwrap_or_default()
+        )
+    }
+
+    fn wide(value: &Value<'_>) -> String {
+        format!("values->{},", value.place)
+    }
+
+    fn halves(value: &Value<'_>) -> String {
+        let place = &value.place;
+        match value.variable.width {
+            VariableWidth::U32 => format!("values->{place}, 0,"),
+            VariableWidth::U64 => {
+                format!("(uint32_t)values->{place}, (uint32_t)(values->{place} >> 32),")
+            }
+        }
+    }
+
+    fn check(value: &Value<'_>) -> Option<String> {
+        let condition = value.out_of_range(&format!("values->{}", value.place), "u")?;
+        Some(format!(
+            "if ({condition}) {{\n\terrno = ERANGE;\n\treturn -1;\n}}"
+        ))
+    }
+
+    fn naming(name: &str) -> Naming {
+        let is_kernels = |name: &str| {
+            let mut own = OWN.iter().map(|own| format!("{name}_{own}"));
+            own.any(|own| KERNEL_TAGS.contains(&own.as_str()))
+        };
+        let name = name::free(name.to_owned(), is_kernels);
+        let own = OWN.iter().map(|own| format!("{name}_{own}"));
+        Naming {
+            taken_types: own.chain(KERNEL_TAGS.map(str::to_owned)).collect(),
+            taken_constants: ["bind", "install"]
+                .map(|own| format!("{name}_{own}"))
+                .into(),
+            name,
+            scope: Scope::Separate,
+            type_name: |prefix, option| format!("{prefix}_{option}"),
+            constant: |kind, value| format!("{kind}_{value}"),
+        }
+    }
+
+    fn option_type(key: &Key<'_>) -> String {
+        format!(
+            "/* The option {}. */\nenum {} {{\n\t{},\n}};",
+            key.option.name,
+            key.kind,
+            key.values.join(",\n\t")
+        )
+    }
+
+    fn members(keys: &[Key<'_>]) -> Vec<String> {
+        let member = |key: &Key<'_>| match key.switch() {
+            Some(_) => format!("int {}; /* off if 0 */", key.field),
+            None => format!("enum {} {};", key.kind, key.field),
+        };
+        keys.iter().map(member).collect()
+    }
+
+    fn index(key: &Key<'_>) -> String {
+        let Key { field, option, .. } = key;
+        let count = option.values.len();
+        match key.switch() {
+            Some((off, on)) => format!("index = index * 2u + (config->{field} ? {on}u : {off}u);"),
+            None => format!(
+                "if ((unsigned int)config->{field} >= {count}u) {{\n\terrno = EINVAL;\n\treturn -1;\n}}\nindex = \
+                 index * {count}u + (unsigned int)config->{field};"
+            ),
+        }
+    }
+}
+
+const TEMPLATE: &str = r#"/*
+ * The seccomp @options?filters|filter@ of @input@, made by tamis @version@. Change the @options?matrix|policy@, not this file.
  *
-@about@ *
+ * @about@
+ *
  * Include it in one file of the program, after the C library's own feature macros (_GNU_SOURCE).
  */
-#ifndef TAMIS_@guard@_H
-#define TAMIS_@guard@_H
+#ifndef TAMIS_@NAME@_H
+#define TAMIS_@NAME@_H
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -74,28 +207,154 @@ const HEAD: &str = r#"/*
 #include <unistd.h>
 
 #if !(@targets@)
-#error "the filter is for other architectures"
+#error "the @options?filters are|filter is@ for other architectures"
 #endif
-#if __BYTE_ORDER__ != @byte_order@
-#error "the filter is for the other byte order"
+#if __BYTE_ORDER__ != __ORDER_@BYTE_ORDER@_ENDIAN__
+#error "the @options?filters are|filter is@ for the other byte order"
 #endif
 
+@if !options@
 #ifndef __cplusplus
 /* Which the C library hides where it was asked for standard C alone. */
 long syscall(long number, ...);
 #endif
 
-enum { @name@_insns_len = @length@ };
+enum { @name@_insns_len = @max_insns@ };
 
-@array_about@
-static const struct sock_filter @array@[@name@_insns_len] = {
-@insns@};
-"#;
+@if variables@
+/* The filter with 0 in the place of all variables; @name@_bind makes a filter of it. */
+static const struct sock_filter @name@_unbound[@name@_insns_len] = {
+@else@
+/* The filter. */
+static const struct sock_filter @name@[@name@_insns_len] = {
+@end@
+	@insns@
+};
+@else@
+@if option_types@
+@option_types@
 
-const BIND: &str = r"
-/* The values of the policy's variables. */
+@end@
+/* A combination of the options. */
+struct @name@_config {
+	@config@
+};
+
+/* A filter. */
+struct @name@_filter {
+	unsigned short insns_len;
+	struct sock_filter insns[@max_insns@];
+};
+@end@
+@if variables@
+
+/* The values of the policy's variables@options?; those that a combination doesn't have may be anything@. */
 struct @name@_values {
-@fields@};
+	@fields@
+};
+@end@
+@if options@
+
+/*
+ * Writes the filter of a combination@variables? for these values@ to `filter`.
+@if variables@
+ * Returns 0, or -1 with errno: EINVAL if there is no filter for the combination, ERANGE if a value is
+ * not one that its variable was declared for.
+ */
+static inline int @name@_bind(struct @name@_filter *filter, const struct @name@_config *config, const struct @name@_values *values)
+@else@
+ * Returns 0, or -1 with errno: EINVAL if there is no filter for the combination.
+ */
+static inline int @name@_bind(struct @name@_filter *filter, const struct @name@_config *config)
+@end@
+{
+	static const struct sock_filter insns[] = {
+		@insns@
+	};
+@if words@
+	/* The filters' instructions. */
+	static const uint16_t words[] = {
+		@words@
+	};
+@end@
+	/* Stretches of @words?words|instructions@: the first, shifted, and the number less one. */
+	static const uint32_t pieces[] = {
+		@pieces@
+	};
+	/* Where the pieces@patches?, patches@ and instructions of each filter end. */
+	static const struct { uint32_t piece, insn@patches?, patch@; } ends[] = {
+		@ends@
+	};
+	/* The filter@variables? and the ranges@ of each combination. */
+	static const struct { uint16_t filter@variables?, ranges@; } members[] = {
+		@members@
+	};
+@if patches@
+	/* Where values belong: the instruction, and the half of a value that is its constant. */
+	static const struct { uint16_t insn; uint8_t half; } patches[] = {
+		@patches@
+	};
+@end@
+@if variables@
+	static const uint64_t ranges[][@variables@][2] = {
+		@ranges@
+	};
+	const uint64_t values_of[] = {
+		@places@
+	};
+@end@
+	struct sock_filter insn;
+	uint32_t piece, end, at, stop, behind;
+	unsigned int index = 0, program, length = 0;
+@if variables@
+	size_t i;
+@end@
+
+	@index@
+	program = members[index].filter;
+	if (program == @excluded@) {
+		errno = EINVAL;
+		return -1;
+	}
+@if variables@
+	for (i = 0; i < sizeof values_of / sizeof values_of[0]; i++) {
+		const uint64_t *range = ranges[members[index].ranges][i];
+
+		if (values_of[i] < range[0] || values_of[i] > range[1]) {
+			errno = ERANGE;
+			return -1;
+		}
+	}
+@end@
+	behind = ends[program + 1].insn - ends[program].insn;
+	end = ends[program + 1].piece;
+	for (piece = ends[program].piece; piece < end; piece++) {
+		at = pieces[piece] >> @count_bits@;
+		stop = at + (pieces[piece] & @count_mask@u);
+		for (; at <= stop; at++) {
+			insn = insns[@words?words[at]|at@];
+			behind--;
+			/* Bits above the code say which skip is counted from the end. */
+			insn.jt = (uint8_t)(insn.jt + behind * (insn.code >> @jt_bit@ & 1u));
+			insn.jf = (uint8_t)(insn.jf + behind * (insn.code >> @jf_bit@ & 1u));
+			insn.code = (uint16_t)(insn.code & 0xff);
+			filter->insns[length++] = insn;
+		}
+	}
+	filter->insns_len = (unsigned short)length;
+@if patches@
+	end = ends[program + 1].patch;
+	for (at = ends[program].patch; at < end; at++)
+		filter->insns[patches[at].insn].k = (uint32_t)(values_of[patches[at].half / 2] >> patches[at].half % 2 * 32);
+@end@
+	return 0;
+}
+
+/*
+ * Installs a filter that @name@_bind made. `flags` are those of seccomp(2); `no_new_privs` says whether to give up,
+ * for good, that programs run with more privileges, without which only a privileged process may install filters.
+@else@
+@if variables@
 
 /*
  * Writes the filter for these values to `filter`, which has room for @name@_insns_len instructions.
@@ -103,43 +362,58 @@ struct @name@_values {
  */
 static inline int @name@_bind(struct sock_filter *filter, const struct @name@_values *values)
 {
-@bind@	return 0;
-}
-";
-
-const STORE: &str = r"	/* Where values belong: the instruction, and the half of a value that is its constant. */
+@if patches@
+	/* Where values belong: the instruction, and the half of a value that is its constant. */
 	static const struct { uint16_t insn; uint8_t half; } patches[] = {
-@patches@	};
+		@patches@
+	};
 	const uint32_t halves[] = {
-@words@	};
+		@halves@
+	};
 	size_t i;
 
-@checks@	memcpy(filter, @array@, sizeof @array@);
+@else@
+	(void)values;
+@end@
+	@checks@
+	memcpy(filter, @name@_unbound, sizeof @name@_unbound);
+@if patches@
 	for (i = 0; i < sizeof patches / sizeof patches[0]; i++)
 		filter[patches[i].insn].k = halves[patches[i].half];
-";
+@end@
+	return 0;
+}
+@end@
 
-/// The code that binds variables, if no instruction needs any.
-const COPY: &str = r"	(void)values;
-@checks@	memcpy(filter, @array@, sizeof @array@);
-";
-
-const INSTALL: &str = r"
 /*
- * Installs a filter of @name@_insns_len instructions, @which@. `flags` are
+@if variables@
+ * Installs a filter of @name@_insns_len instructions, which @name@_bind made. `flags` are
+@else@
+ * Installs a filter of @name@_insns_len instructions, which is @name@ itself. `flags` are
+@end@
  * those of seccomp(2); `no_new_privs` says whether to give up, for good, that programs run with more privileges,
  * without which only a privileged process may install filters.
+@end@
  * Returns 0, the descriptor of the listener if SECCOMP_FILTER_FLAG_NEW_LISTENER asks for one, or -1 with errno; that
  * is ESRCH if SECCOMP_FILTER_FLAG_TSYNC could not reach all threads.
  */
+@if options@
+static inline int @name@_install(const struct @name@_filter *filter, unsigned int flags, int no_new_privs)
+@else@
 static inline int @name@_install(const struct sock_filter *filter, unsigned int flags, int no_new_privs)
+@end@
 {
 	const unsigned int new_listener = 1u << 3;
 	struct sock_fprog program;
 	long result;
 
+@if options@
+	program.len = filter->insns_len;
+	program.filter = (struct sock_filter *)filter->insns;
+@else@
 	program.len = @name@_insns_len;
 	program.filter = (struct sock_filter *)filter;
+@end@
 	if (no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) != 0)
 		return -1;
 	result = syscall(SYS_seccomp, 1L /* SECCOMP_SET_MODE_FILTER */, (unsigned long)flags, &program);
@@ -151,115 +425,4 @@ static inline int @name@_install(const struct sock_filter *filter, unsigned int 
 }
 
 #endif
-";
-
-fn write(source: &Source<'_>, targets: &[Target]) -> String {
-    let name = source.name;
-    let is_template = !source.filter.variables().is_empty();
-    let array = match is_template {
-        true => format!("{name}_unbound"),
-        false => name.to_owned(),
-    };
-    let conditions: Vec<String> = targets
-        .iter()
-        .map(|target| format!("({})", target.condition))
-        .collect();
-    let mut values = vec![
-        ("name", name.to_owned()),
-        ("guard", name.to_ascii_uppercase()),
-        ("array", array.clone()),
-        ("policy", source.policy_in_comment()),
-        ("version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("about", indented(" * ", source.about())),
-        ("targets", conditions.join(" || \\\n      ")),
-        ("byte_order", byte_order(source).to_owned()),
-        (
-            "length",
-            source.filter.template().unbound().len().to_string(),
-        ),
-        ("insns", indented("\t", source.listing(entry, comment))),
-    ];
-    values.extend(match is_template {
-        true => [
-            ("array_about", format!("/* The filter with 0 in the place of all variables; {name}_bind makes a filter of it. */")),
-            ("which", format!("which {name}_bind made")),
-        ],
-        false => [
-            ("array_about", "/* The filter. */".to_owned()),
-            ("which", format!("which is {name} itself")),
-        ],
-    });
-    let fields = source.fields(&RESERVED, str::to_owned);
-    values.push(("fields", indented("\t", fields.iter().map(field))));
-    values.push(("checks", checks(source, &fields)));
-    values.push(("patches", patches(source)));
-    values.push(("words", words(source, &fields)));
-    let body = match source.patches().next() {
-        Some(_) => STORE,
-        None => COPY,
-    };
-    let bind = fill(body, &values);
-    values.push(("bind", bind));
-    let parts = [HEAD, if is_template { BIND } else { "" }, INSTALL];
-    parts.map(|part| fill(part, &values)).concat()
-}
-
-pub(super) fn entry(insn: Insn) -> String {
-    let Insn { code, jt, jf, k } = insn;
-    format!("{{ {code:#04x}, {jt}, {jf}, {k:#x} }},")
-}
-
-fn comment(text: &str) -> String {
-    format!("/* {text} */")
-}
-
-fn byte_order(source: &Source<'_>) -> &'static str {
-    match source.filter.endian() {
-        Endian::Little => "__ORDER_LITTLE_ENDIAN__",
-        Endian::Big => "__ORDER_BIG_ENDIAN__",
-    }
-}
-
-pub(super) fn field(field: &Field) -> String {
-    let kind = match field.width {
-        VariableWidth::U32 => "uint32_t",
-        VariableWidth::U64 => "uint64_t",
-    };
-    let count = field.count.map(|count| format!("[{count}]"));
-    let range = field
-        .narrow_range()
-        .map(|(first, last)| format!(" /* {first} to {last} */"));
-    format!(
-        "{kind} {}{};{}",
-        field.identifier,
-        count.unwrap_or_default(),
-        range.unwrap_or_default()
-    )
-}
-
-fn checks(source: &Source<'_>, fields: &[Field]) -> String {
-    let checks = source.values(fields).filter_map(|value| {
-        let condition = value.out_of_range(&format!("values->{}", value.place), "u")?;
-        Some(format!(
-            "if ({condition}) {{\n\t\terrno = ERANGE;\n\t\treturn -1;\n\t}}"
-        ))
-    });
-    indented("\t", checks)
-}
-
-fn patches(source: &Source<'_>) -> String {
-    let patches = source.patches();
-    indented(
-        "\t\t",
-        patches.map(|(insn, half)| format!("{{ {insn}, {half} }},")),
-    )
-}
-
-fn words(source: &Source<'_>, fields: &[Field]) -> String {
-    let words = source.words(
-        fields,
-        |place| format!("values->{place}, 0,"),
-        |place| format!("(uint32_t)values->{place}, (uint32_t)(values->{place} >> 32),"),
-    );
-    indented("\t\t", words)
-}
+"#;

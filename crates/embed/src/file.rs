@@ -14,7 +14,7 @@ use tamis_policy::front_end::ParseOptions;
 use tamis_session::files::{self, FileLoader};
 use tamis_session::{Assignment, CompiledPolicy, Error, InputKind, LoadOptions, load};
 
-use crate::{Language, Source};
+use crate::{Family, Language};
 
 /// A policy in a file, with the options for reading it.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl PolicyFile {
         &self.path
     }
 
-    /// Compiles for this architecture instead of those that the policy names; may be repeated.
+    /// Compiles for this architecture, whatever the policy names; may be repeated.
     ///
     /// # Errors
     /// If no architecture has the name.
@@ -138,8 +138,8 @@ impl PolicyFile {
         self
     }
 
-    /// Searches this directory for included files, by their last path component, if they are missing at the policy's
-    /// path; may be repeated.
+    /// Searches this directory for included files, by their last path component, if they are not where the policy
+    /// says; may be repeated.
     #[must_use]
     pub fn include_dir(mut self, folder: impl Into<PathBuf>) -> PolicyFile {
         self.include_dirs.push(folder.into());
@@ -206,18 +206,15 @@ impl Embedded {
         self.policy.warnings().map(|own| own.message()).collect()
     }
 
-    /// The filter as source code. `name` is for languages with a named item; see [`name`](crate::name::identifier).
+    /// The filter as source code. `name` is for languages in which an item has the [name](crate::name::identifier).
     ///
     /// # Errors
     /// If the language supports none of the policy's architectures.
     pub fn text(&self, language: &Language, name: &str) -> Result<String, EmbedError> {
-        let source = Source {
-            name,
-            policy: self.policy.name(),
-            archs: self.policy.arches(),
-            filter: self.policy.compiled(),
-        };
-        language.text(&source).ok_or_else(|| EmbedError::NoTarget {
+        let policy = &self.policy;
+        let family = Family::single(policy.name(), policy.arches(), policy.compiled());
+        let text = language.text(&family, name);
+        text.ok_or_else(|| EmbedError::NoTarget {
             archs: self.policy.arches().to_vec(),
         })
     }

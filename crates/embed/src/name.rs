@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::Language;
 
-/// The name for inputs without one: standard input, or `---.tamis`.
+/// The name for inputs that give none: standard input, or `---.tamis`.
 const FALLBACK: &str = "filter";
 
 /// Whether a text is an identifier in all languages, keywords aside.
@@ -18,11 +18,11 @@ fn is_identifier(text: &str) -> bool {
 }
 
 /// The most similar identifier for a text that is not one.
-pub fn near(language: &Language, text: &str) -> String {
-    let near = sanitised(text, language);
-    match near.strip_suffix('_') {
+pub fn nearest(language: &Language, text: &str) -> String {
+    let nearest = sanitised(text, language);
+    match nearest.strip_suffix('_') {
         Some(keyword) => format!("{keyword}_{FALLBACK}"),
-        None => near,
+        None => nearest,
     }
 }
 
@@ -108,7 +108,7 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
-/// The identifier of the text: the given one, otherwise one derived from the name of the input.
+/// The name to use: the given one, else one made from the name of the input.
 ///
 /// # Errors
 /// If the given name is not an identifier, or no item of the language has a name.

@@ -1,10 +1,11 @@
 //! A module for Rust that needs no other crate.
 
-use tamis_abi::{Arch, Endian};
+use tamis_abi::Arch;
 use tamis_bpf::Insn;
 use tamis_rules::VariableWidth;
 
-use super::{Field, Language, Source, Target, Value, family, fill, indented};
+use crate::text::{self, Field, Key, Naming, Scope, Syntax, Value, camel};
+use crate::{Language, Target};
 
 /// Rust: modules that need no other crate.
 pub static LANGUAGE: Language = Language {
@@ -13,13 +14,12 @@ pub static LANGUAGE: Language = Language {
     named: None,
     reserved: &RESERVED,
     target,
-    write,
-    write_family: family::rust::write,
+    write: text::write::<Rust>,
 };
 
 /// Keywords.
 #[rustfmt::skip]
-pub(super) const RESERVED: [&str; 53] = [
+const RESERVED: [&str; 53] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
     "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match",
     "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super", "trait",
@@ -52,16 +52,177 @@ fn target(arch: Arch) -> Option<&'static str> {
     })
 }
 
-const HEAD: &str = r#"// The seccomp filter of @policy@, made by tamis @version@. Change the policy, not this file.
+/// Types used by the text.
+#[rustfmt::skip]
+const TAKEN: [&str; 12] = [
+    "Config", "Values", "Filter", "BindError", "Insn", "Fprog", "Self", "Vec", "Result", "Ok", "Err", "Default",
+];
+
+struct Rust;
+
+impl Syntax for Rust {
+    const TEMPLATE: &'static str = TEMPLATE;
+    const RESERVED: &'static [&'static str] = &RESERVED;
+
+    fn any_of(conditions: &[&str]) -> String {
+        conditions.join(", ")
+    }
+
+    fn seccomp_numbers(targets: &[Target]) -> Vec<String> {
+        let number = |target: &Target| {
+            let (condition, nr) = (target.condition, target.seccomp_nr);
+            format!("#[cfg({condition})]\nconst SYS_SECCOMP: c_long = {nr};")
+        };
+        targets.iter().map(number).collect()
+    }
+
+    fn insn(insn: Insn) -> String {
+        let Insn { code, jt, jf, k } = insn;
+        format!("insn({code:#04x}, {jt}, {jf}, {k:#x}),")
+    }
+
+    fn comment(text: &str) -> String {
+        format!("// {text}")
+    }
+
+    fn tuple(numbers: &[usize]) -> String {
+        match numbers {
+            [number] => format!("{number},"),
+            _ => format!("({}),", comma_separated(numbers)),
+        }
+    }
+
+    fn array(numbers: &[usize]) -> String {
+        format!("[{}],", comma_separated(numbers))
+    }
+
+    fn ranges(ranges: &[(u64, u64)]) -> String {
+        let ranges = ranges.iter();
+        let ranges = ranges.map(|(first, last)| format!("({first}, {last}),"));
+        format!("[{}],", ranges.collect::<Vec<_>>().join(" "))
+    }
+
+    fn field(field: &Field) -> String {
+        let range = field.narrow_range();
+        let range = range.map(|(first, last)| format!(", {first} to {last}"));
+        let width = field.width.name();
+        let kind = match field.count {
+            Some(count) => format!("[{width}; {count}]"),
+            None => width.to_owned(),
+        };
+        format!(
+            "/// `{}`{}.\npub {}: {kind},",
+            field.name,
+            range.unwrap_or_default(),
+            field.identifier
+        )
+    }
+
+    fn wide(value: &Value<'_>) -> String {
+        converted(value) + ","
+    }
+
+    fn halves(value: &Value<'_>) -> String {
+        let place = &value.place;
+        match value.variable.width {
+            VariableWidth::U32 => format!("values.{place}, 0,"),
+            VariableWidth::U64 => {
+                format!("values.{place} as u32, (values.{place} >> 32) as u32,")
+            }
+        }
+    }
+
+    fn check(value: &Value<'_>) -> Option<String> {
+        let condition = value.out_of_range(&format!("values.{}", value.place), "")?;
+        let error = format!(
+            "OutOfRange {{ variable: {:?}, value: {} }}",
+            value.variable.title(),
+            converted(value)
+        );
+        Some(format!("if {condition} {{\n    return Err({error});\n}}"))
+    }
+
+    fn naming(name: &str) -> Naming {
+        Naming {
+            name: name.to_owned(),
+            taken_types: TAKEN.map(str::to_owned).into(),
+            taken_constants: vec!["Self".to_owned()],
+            scope: Scope::Nested,
+            type_name: |_, option| camel(option),
+            constant: |_, value| variant(value),
+        }
+    }
+
+    fn option_type(key: &Key<'_>) -> String {
+        let values = key.values.iter().zip(&key.option.values);
+        let values =
+            values.map(|(text, value)| format!("    /// `{}`.\n    {text},\n", value.name));
+        format!(
+            "/// The option `{}`.\n#[derive(Clone, Copy, Debug, PartialEq, Eq)]\n#[allow(dead_code)]\npub enum {} \
+             {{\n{}}}",
+            key.option.name,
+            key.kind,
+            values.collect::<String>()
+        )
+    }
+
+    fn members(keys: &[Key<'_>]) -> Vec<String> {
+        let member = |key: &Key<'_>| {
+            let kind = match key.switch() {
+                Some(_) => "bool",
+                None => &key.kind,
+            };
+            let (option, field) = (&key.option.name, &key.field);
+            format!("/// The option `{option}`.\npub {field}: {kind},")
+        };
+        keys.iter().map(member).collect()
+    }
+
+    fn index(key: &Key<'_>) -> String {
+        let Key { field, option, .. } = key;
+        let count = option.values.len();
+        match key.switch() {
+            Some((0, _)) => format!("index = index * 2 + usize::from(config.{field});"),
+            Some(_) => format!("index = index * 2 + usize::from(!config.{field});"),
+            None => format!("index = index * {count} + config.{field} as usize;"),
+        }
+    }
+}
+
+fn comma_separated(numbers: &[usize]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    numbers.join(", ")
+}
+
+/// The expression for a value as `u64`.
+fn converted(value: &Value<'_>) -> String {
+    match value.variable.width {
+        VariableWidth::U32 => format!("u64::from(values.{})", value.place),
+        VariableWidth::U64 => format!("values.{}", value.place),
+    }
+}
+
+/// The name of a variant, which can't begin with a digit.
+fn variant(value: &str) -> String {
+    let name = camel(value);
+    match name.starts_with(|c: char| c.is_ascii_digit()) {
+        true => format!("V{name}"),
+        false => name,
+    }
+}
+
+const TEMPLATE: &str = r#"// The seccomp @options?filters|filter@ of @input@, made by tamis @version@. Change the @options?matrix|policy@, not this file.
 //
-@about@//
+// @about@
+//
 // A module by itself (`mod filter;`), or what one includes (`mod filter { include!("…"); }`). Needs Rust 1.82.
 
 use std::ffi::{c_int, c_long, c_ulong};
 use std::io;
 
-@numbers@#[cfg(not(all(target_os = "linux", target_endian = "@byte_order@", any(@targets@))))]
-compile_error!("the filter is for other machines");
+@seccomp_numbers@
+#[cfg(not(all(target_os = "linux", target_endian = "@byte_order@", any(@targets@))))]
+compile_error!("the @options?filters are|filter is@ for other machines");
 
 /// `struct sock_filter`.
 #[derive(Clone, Copy)]
@@ -77,41 +238,123 @@ const fn insn(code: u16, jt: u8, jf: u8, k: u32) -> Insn {
     Insn { code, jt, jf, k }
 }
 
-@array_about@
+@if options@
 #[rustfmt::skip]
-static INSNS: [Insn; @length@] = [
-@insns@];
+static INSNS: [Insn; @insns_len@] = [
+    @insns@
+];
+
+@if words@
+/// The filters' instructions.
+#[rustfmt::skip]
+static WORDS: [u16; @words_len@] = [
+    @words@
+];
+
+@end@
+/// Stretches of @words?`WORDS`|`INSNS`@: the first, shifted, and the number less one.
+#[rustfmt::skip]
+static PIECES: [u32; @pieces_len@] = [
+    @pieces@
+];
+
+/// Where the pieces@patches?, instructions and patches| and instructions@ of each filter end.
+#[rustfmt::skip]
+static ENDS: [[u32; @patches?3|2@]; @ends_len@] = [
+    @ends@
+];
+
+/// The filter@variables? and the ranges@ of each combination.
+#[rustfmt::skip]
+static MEMBERS: [@variables?(u16, u16)|u16@; @members_len@] = [
+    @members@
+];
+
+@if option_types@
+@option_types@
+
+@end@
+/// A combination of the options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    @config@
+}
 
 /// A filter that can be installed.
 #[derive(Clone)]
-pub struct Filter([Insn; @length@]);
+pub struct Filter(Vec<Insn>);
+@else@
+@if variables@
+/// The filter with 0 in the place of all variables.
+@else@
+/// The filter.
+@end@
+#[rustfmt::skip]
+static INSNS: [Insn; @max_insns@] = [
+    @insns@
+];
+
+/// A filter that can be installed.
+#[derive(Clone)]
+pub struct Filter([Insn; @max_insns@]);
+@end@
 
 /// The flag of `seccomp(2)` for all threads of the process instead of the calling one.
 #[allow(dead_code)]
 pub const FLAG_TSYNC: u32 = 1;
-"#;
+@if options@
 
-const COMPLETE: &str = r"
-impl Filter {
-    /// The filter.
-    pub fn new() -> Filter {
-        Filter(INSNS)
+/// Why there is no filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code)]
+pub enum BindError {
+    /// The combination is excluded.
+    Excluded,
+@if variables@
+    /// A value is not one that its variable was declared for.
+    OutOfRange {
+        /// The variable.
+        variable: &'static str,
+        /// The value.
+        value: u64,
+    },
+@end@
+}
+
+impl std::fmt::Display for BindError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BindError::Excluded => f.write_str("there is no filter for this combination of options"),
+@if variables@
+            BindError::OutOfRange { variable, value } => {
+                write!(f, "`{variable}` was not declared for {value}")
+            }
+@end@
+        }
     }
 }
 
-impl Default for Filter {
-    fn default() -> Filter {
-        Filter::new()
-    }
-}
-";
+impl std::error::Error for BindError {}
+@end@
+@if variables@
 
-const BIND: &str = r#"
-/// The values of the policy's variables.
+/// The values of the policy's variables@options?; those that a combination doesn't have may be anything@.
 #[derive(Clone, Copy, Debug)]
 pub struct Values {
-@fields@}
+    @fields@
+}
 
+@if options@
+/// Which values may be bound, and what they are called.
+#[rustfmt::skip]
+static RANGES: [[(u64, u64); @variables@]; @ranges_len@] = [
+    @ranges@
+];
+#[rustfmt::skip]
+static NAMES: [&str; @variables@] = [
+    @titles@
+];
+@else@
 /// A value is not one that its variable was declared for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code)]
@@ -129,28 +372,108 @@ impl std::fmt::Display for OutOfRange {
 }
 
 impl std::error::Error for OutOfRange {}
+@end@
+@end@
+@if patches@
 
 /// Where values belong: the instruction, and the half of a value that is its constant.
 #[rustfmt::skip]
-static PATCHES: [(u16, u8); @patches_length@] = [
-@patches@];
+static PATCHES: [(u16, u8); @patches_len@] = [
+    @patches@
+];
+@end@
 
+@if options@
+/// The filter of a combination@variables? for these values@.
+///
+/// # Errors
+/// If there is no filter for the combination@variables?, or a value is not one that its variable was declared for@.
+pub fn bind(config: &Config@variables?, values: &Values@) -> Result<Filter, BindError> {
+    let mut index = 0;
+    @index@
+    let @variables?(program, ranges)|program@ = MEMBERS[index];
+    if program == @excluded@ {
+        return Err(BindError::Excluded);
+    }
+@if variables@
+    let values = [
+        @places@
+    ];
+    for ((&value, (first, last)), variable) in values.iter().zip(RANGES[usize::from(ranges)]).zip(NAMES) {
+        if value < first || value > last {
+            return Err(BindError::OutOfRange { variable, value });
+        }
+    }
+@end@
+    let program = usize::from(program);
+    let (starts, ends) = (ENDS[program], ENDS[program + 1]);
+    let mut insns: Vec<Insn> = Vec::with_capacity(@max_insns@);
+    let mut behind = ends[1] - starts[1];
+    for piece in &PIECES[starts[0] as usize..ends[0] as usize] {
+        let first = (piece >> @count_bits@) as usize;
+        let last = first + (piece & @count_mask@) as usize;
+@if words@
+        insns.extend(WORDS[first..=last].iter().map(|word| INSNS[usize::from(*word)]).map(|mut insn| {
+@else@
+        insns.extend(INSNS[first..=last].iter().copied().map(|mut insn| {
+@end@
+            behind -= 1;
+            // Bits above the code say which skip is counted from the end.
+            let code = insn.code;
+            let behind_if = |bit: u32| behind as u8 * (code >> bit & 1) as u8;
+            insn.jt = insn.jt.wrapping_add(behind_if(@jt_bit@));
+            insn.jf = insn.jf.wrapping_add(behind_if(@jf_bit@));
+            insn.code &= 0xff;
+            insn
+        }));
+    }
+@if patches@
+    for (insn, half) in &PATCHES[starts[2] as usize..ends[2] as usize] {
+        insns[usize::from(*insn)].k = (values[usize::from(half / 2)] >> (half % 2 * 32)) as u32;
+    }
+@end@
+    Ok(Filter(insns))
+}
+@else@
+@if variables@
 /// The filter for these values.
 ///
 /// # Errors
 /// If a value is not one that its variable was declared for.
 pub fn bind(values: &Values) -> Result<Filter, OutOfRange> {
-@checks@    let halves = [
-@words@    ];
+    @checks@
+@if patches@
+    let halves = [
+        @halves@
+    ];
     let mut insns = INSNS;
     for (insn, half) in PATCHES {
         insns[usize::from(insn)].k = halves[usize::from(half)];
     }
     Ok(Filter(insns))
+@else@
+    let _ = [
+        @halves@
+    ];
+    Ok(Filter(INSNS))
+@end@
 }
-"#;
+@else@
+impl Filter {
+    /// The filter.
+    pub fn new() -> Filter {
+        Filter(INSNS)
+    }
+}
 
-pub(super) const INSTALL: &str = r#"
+impl Default for Filter {
+    fn default() -> Filter {
+        Filter::new()
+    }
+}
+@end@
+@end@
+
 /// `struct sock_fprog`.
 #[repr(C)]
 struct Fprog {
@@ -177,7 +500,11 @@ impl Filter {
         const ESRCH: i32 = 3;
         let (on, none): (c_ulong, c_ulong) = (1, 0);
         let program = Fprog {
-            len: @length@,
+@if options@
+            len: self.0.len() as u16,
+@else@
+            len: @max_insns@,
+@end@
             insns: self.0.as_ptr(),
         };
         // SAFETY: both calls are variadic and take what is passed, words and one pointer. The kernel reads `len`
@@ -199,98 +526,3 @@ impl Filter {
     }
 }
 "#;
-
-fn write(source: &Source<'_>, targets: &[Target]) -> String {
-    let conditions: Vec<&str> = targets.iter().map(|target| target.condition).collect();
-    let numbers = targets.iter().map(|target| {
-        let Target {
-            condition,
-            seccomp_nr,
-        } = target;
-        format!("#[cfg({condition})]\nconst SYS_SECCOMP: c_long = {seccomp_nr};")
-    });
-    let is_template = !source.filter.variables().is_empty();
-    let array_about = match is_template {
-        true => "/// The filter with 0 in the place of all variables.",
-        false => "/// The filter.",
-    };
-    let length = source.filter.template().unbound().len();
-    let fields = source.fields(&RESERVED, str::to_owned);
-    let patches: Vec<String> = source
-        .patches()
-        .map(|(insn, half)| format!("({insn}, {half}),"))
-        .collect();
-    let values = [
-        ("policy", source.policy_in_comment()),
-        ("version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("about", indented("// ", source.about())),
-        ("numbers", indented("", numbers)),
-        ("targets", conditions.join(", ")),
-        ("byte_order", byte_order(source).to_owned()),
-        ("array_about", array_about.to_owned()),
-        ("length", length.to_string()),
-        ("insns", indented("    ", source.listing(entry, comment))),
-        ("fields", indented("    ", fields.iter().map(field))),
-        ("patches_length", patches.len().to_string()),
-        ("patches", indented("    ", patches)),
-        ("checks", checks(source, &fields)),
-        ("words", words(source, &fields)),
-    ];
-    let parts = [HEAD, if is_template { BIND } else { COMPLETE }, INSTALL];
-    parts.map(|part| fill(part, &values)).concat()
-}
-
-pub(super) fn entry(insn: Insn) -> String {
-    let Insn { code, jt, jf, k } = insn;
-    format!("insn({code:#04x}, {jt}, {jf}, {k:#x}),")
-}
-
-fn comment(text: &str) -> String {
-    format!("// {text}")
-}
-
-fn byte_order(source: &Source<'_>) -> &'static str {
-    match source.filter.endian() {
-        Endian::Little => "little",
-        Endian::Big => "big",
-    }
-}
-
-pub(super) fn field(field: &Field) -> String {
-    let about = match field.narrow_range() {
-        Some((first, last)) => format!("`{}`, {first} to {last}.", field.name),
-        None => format!("`{}`.", field.name),
-    };
-    let width = field.width.name();
-    let kind = match field.count {
-        Some(count) => format!("[{width}; {count}]"),
-        None => width.to_owned(),
-    };
-    format!("/// {about}\n    pub {}: {kind},", field.identifier)
-}
-
-fn checks(source: &Source<'_>, fields: &[Field]) -> String {
-    let check = |value: Value<'_>| {
-        let read = format!("values.{}", value.place);
-        let condition = value.out_of_range(&read, "")?;
-        let title = value.variable.title();
-        let number = match value.variable.width {
-            VariableWidth::U32 => format!("u64::from({read})"),
-            VariableWidth::U64 => read,
-        };
-        let error = format!("OutOfRange {{ variable: {title:?}, value: {number} }}");
-        Some(format!(
-            "if {condition} {{\n        return Err({error});\n    }}"
-        ))
-    };
-    indented("    ", source.values(fields).filter_map(check))
-}
-
-fn words(source: &Source<'_>, fields: &[Field]) -> String {
-    let words = source.words(
-        fields,
-        |place| format!("values.{place}, 0,"),
-        |place| format!("values.{place} as u32, (values.{place} >> 32) as u32,"),
-    );
-    indented("        ", words)
-}

@@ -3,8 +3,6 @@
 
 use std::collections::HashMap;
 
-use tamis_abi::{Arch, Endian, Word};
-use tamis_compiler::Compiled;
 use tamis_diag::{Diagnostic, code};
 use tamis_policy::matrix::Matrix;
 use tamis_rules::Variable;
@@ -13,46 +11,10 @@ use tamis_session::matrix::{CompiledPlan, LoadedMatrix, Plan};
 
 use super::share::Shared;
 use super::{Family, FamilyProgram, Member};
-use crate::Language;
-
-/// The size of an instruction, and of a patch, in bytes.
-const INSN_BYTES: usize = 8;
-const PATCH_BYTES: usize = 4;
+use crate::{Language, name};
 
 /// The most values of all variables; a patch stores the index of a half in one byte.
 const MAX_VALUES: usize = 127;
-
-/// The filters of a family.
-#[derive(Clone, Debug)]
-pub struct Assembled {
-    /// The architectures that the filters have rules for.
-    pub archs: Vec<Arch>,
-    /// The byte order of their machines.
-    pub endian: Endian,
-    /// The variables of all filters.
-    pub variables: Vec<Variable>,
-    /// The indices of each combination of the matrix; `None` if it is excluded or was not selected.
-    pub members: Vec<Option<Member>>,
-    /// The permitted values by variable, for the members that refer to them.
-    pub ranges: Vec<Vec<(u64, u64)>>,
-    /// The distinct filters.
-    pub programs: Vec<FamilyProgram>,
-    /// Their instructions, stored together.
-    pub shared: Shared,
-    /// Their sizes.
-    pub sizes: Sizes,
-}
-
-/// The sizes of the filters: instructions and patches, without the table of combinations.
-#[derive(Clone, Copy, Debug)]
-pub struct Sizes {
-    /// Each combination's filter stored separately.
-    pub separate_bytes: usize,
-    /// Equal filters stored once.
-    pub distinct_bytes: usize,
-    /// The form in source code.
-    pub shared_bytes: usize,
-}
 
 /// Makes a family of the filters of a plan.
 ///
@@ -65,7 +27,7 @@ pub fn assemble(
     loaded: &LoadedMatrix,
     plan: &Plan,
     compiled: &CompiledPlan,
-) -> Result<Assembled, Error> {
+) -> Result<Family, Error> {
     let matrix = &loaded.matrix;
     let refuse = |diagnostic| Error::Diagnostics(vec![diagnostic], loaded.sources.clone());
     let filters = &compiled.filters;
@@ -77,10 +39,8 @@ pub fn assemble(
     let mut known = HashMap::new();
     let mut ranges: Vec<Vec<(u64, u64)>> = Vec::new();
     let mut members = vec![None; matrix.combinations_count()];
-    let mut separate_bytes = 0;
     for (member, number) in plan.members.iter().zip(&compiled.numbers) {
-        let program = program(&filters[*number], &member.policy.declared, &variables);
-        separate_bytes += bytes(&program);
+        let program = FamilyProgram::new(&filters[*number], &member.policy.declared, &variables);
         let program = *known.entry(program).or_insert_with_key(|program| {
             programs.push(program.clone());
             programs.len() - 1
@@ -111,49 +71,20 @@ pub fn assemble(
             "what is stored is what was proved"
         );
     }
-    let patches: usize = programs
-        .iter()
-        .map(|program| program.patches.len() * PATCH_BYTES)
-        .sum();
-    let sizes = Sizes {
-        separate_bytes,
-        distinct_bytes: programs.iter().map(bytes).sum(),
-        shared_bytes: shared.bytes() + patches,
-    };
-    Ok(Assembled {
+    Ok(Family {
+        input: loaded.name.clone(),
         archs: plan.members[0].policy.arches(),
         endian: first.endian(),
+        options: matrix.options.clone(),
         variables,
         members,
         ranges,
         programs,
-        shared,
-        sizes,
+        shared: Some(shared),
     })
 }
 
-impl Assembled {
-    /// The input of the family's source code.
-    pub fn family<'a>(&'a self, name: &'a str, loaded: &'a LoadedMatrix) -> Family<'a> {
-        Family {
-            name,
-            matrix: &loaded.name,
-            archs: &self.archs,
-            endian: self.endian,
-            options: &loaded.matrix.options,
-            variables: &self.variables,
-            members: &self.members,
-            ranges: &self.ranges,
-            programs: &self.programs,
-            shared: &self.shared,
-        }
-    }
-
-    /// The indices of a combination; `None` if it is excluded or was not selected.
-    pub fn member(&self, matrix: &Matrix, values: &[usize]) -> Option<Member> {
-        self.members[matrix.index_of(values)]
-    }
-
+impl Family {
     /// Warnings about options without an effect.
     pub fn idle_options(&self, matrix: &Matrix) -> Vec<Diagnostic> {
         let idle = matrix.options.iter().enumerate();
@@ -199,24 +130,20 @@ pub fn identifier(
 ) -> Result<String, Error> {
     let of_matrix = loaded.matrix.name.as_ref();
     if let (None, Some(name), Some(_)) = (given, of_matrix, language.named) {
-        return crate::name::identifier(language, Some(&name.value), &loaded.name).map_err(|_| {
+        return name::identifier(language, Some(&name.value), &loaded.name).map_err(|_| {
             let message = format!(
                 "`{name}` is not a valid name in the language of `--emit {}`",
                 language.name
             );
-            let near = crate::name::near(language, &name.value);
+            let near = name::nearest(language, &name.value);
             let diagnostic = Diagnostic::error(code::MATRIX_NAME, message)
                 .label(name.span, "it is a reserved word, or not an identifier")
                 .help(format!("choose another, or use `--name`: `{near}`"));
             Error::Diagnostics(vec![diagnostic], loaded.sources.clone())
         });
     }
-    crate::name::identifier(language, given, &loaded.name)
+    name::identifier(language, given, &loaded.name)
         .map_err(|error| Error::usage(error.to_string(), error.help()))
-}
-
-fn bytes(program: &FamilyProgram) -> usize {
-    program.program.len() * INSN_BYTES + program.patches.len() * PATCH_BYTES
 }
 
 /// The variables of all combinations, each with a range that includes its ranges in all of them.
@@ -285,25 +212,6 @@ fn disagreement(
         "with {title} it has another width or number of values than with {other}"
     ))
     .help("use different names for different variables")
-}
-
-/// A filter whose patches are indices into the variables of the family.
-fn program(filter: &Compiled, declared: &[Variable], all: &[Variable]) -> FamilyProgram {
-    let half = |word: Word| {
-        let half = word.index() - Word::COUNT;
-        let title = declared[half / 2].title();
-        let place = all.iter().position(|own| own.title() == title);
-        (place.expect("the variables of all have been collected") * 2 + half % 2) as u8
-    };
-    let template = filter.template();
-    let patches = template
-        .patches()
-        .iter()
-        .map(|patch| (patch.pc.0 as u16, half(patch.word)));
-    FamilyProgram {
-        program: template.unbound().clone(),
-        patches: patches.collect(),
-    }
 }
 
 /// The permitted values of a combination's variables, by variable of the family.

@@ -213,7 +213,8 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
         return Some(mount_flags(arch, value));
     }
     if call.starts_with("futex") && arg.name() == "op" && value & FUTEX_CLOCK != 0 {
-        let operation = family::for_argument(call, arg.name())?.name(arch, value & !FUTEX_CLOCK, bits)?;
+        let operation =
+            family::for_argument(call, arg.name())?.name(arch, value & !FUTEX_CLOCK, bits)?;
         return Some(format!("{operation}|FUTEX_CLOCK_REALTIME"));
     }
     if call == "clone" && arg.name() == "clone_flags" {

@@ -6,7 +6,7 @@ use tamis_bpf::{Program, disasm};
 use tamis_compiler::{CompileOptions, Compiled};
 use tamis_embed::annotation;
 use tamis_embed::digest::sha256;
-use tamis_embed::{self as embed, Language, Source};
+use tamis_embed::{self as embed, Family, Language};
 use tamis_export::pfc;
 use tamis_report::compile::CompileReport;
 use tamis_report::program::ProgramReport;
@@ -212,13 +212,7 @@ fn source(
     filter: &Compiled,
 ) -> Result<String, Failure> {
     let archs = &policy.arches();
-    let source = Source {
-        name,
-        policy: &policy.name,
-        archs,
-        filter,
-    };
-    let text = language.text(&source);
+    let text = language.text(&Family::single(&policy.name, archs, filter), name);
     text.ok_or_else(|| no_target(language, archs))
 }
 

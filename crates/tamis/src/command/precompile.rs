@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tamis_compiler::CompileOptions;
 use tamis_diag::Sources;
-use tamis_embed::family::assemble::{Assembled, assemble, identifier};
-use tamis_embed::{self as embed, Language};
+use tamis_embed::family::assemble::{assemble, identifier};
+use tamis_embed::{self as embed, Family, Language};
 use tamis_policy::matrix::Combination;
 use tamis_session::files;
 use tamis_session::matrix::{LoadedMatrix, Plan, Target};
@@ -159,7 +159,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         (Some(Emit::Policy), _) => {}
         (None, _) => write_text(&report.to_string(), args)?,
         (Some(Emit::Source(_)), Some((language, identifier))) => {
-            let text = language.family_text(&family.family(&identifier, &loaded));
+            let text = language.text(&family, &identifier);
             let text = text.ok_or_else(|| no_target(language, &family.archs))?;
             write_text(&text, args)?;
             global.notice(report.summary().trim_end());
@@ -188,7 +188,7 @@ fn family(
     chosen: &[Combination],
     args: &Args,
     global: &Global,
-) -> Result<Assembled, Failure> {
+) -> Result<Family, Failure> {
     let load = args.load.for_embedded_filter();
     let mut options = load.options();
     options.policy.systemd = load.systemd();

@@ -1,7 +1,7 @@
 //! What is reported of a family.
 
+use tamis_embed::Family;
 use tamis_embed::family::FamilyProgram;
-use tamis_embed::family::assemble::Assembled;
 use tamis_policy::matrix::Matrix;
 use tamis_report::entry::{arches, insns};
 use tamis_report::precompile::{
@@ -13,7 +13,7 @@ use tamis_report::precompile::{
 pub(super) fn of(
     name: &str,
     matrix: &Matrix,
-    family: &Assembled,
+    family: &Family,
     files: Option<&[String]>,
 ) -> PrecompileReport {
     let value =
@@ -50,15 +50,16 @@ pub(super) fn of(
             ranges: ranges.map(|(first, last)| [*first, *last]).collect(),
         })
     });
+    let sizes = family.sizes();
     PrecompileReport {
         matrix: name.to_owned(),
         arches: arches(&family.archs),
         options: options.collect(),
         variables: variables.collect(),
         sizes: SizesEntry {
-            separate_bytes: family.sizes.separate_bytes,
-            distinct_bytes: family.sizes.distinct_bytes,
-            shared_bytes: family.sizes.shared_bytes,
+            separate_bytes: sizes.separate_bytes,
+            distinct_bytes: sizes.distinct_bytes,
+            shared_bytes: sizes.shared_bytes,
         },
         filters: filters.collect(),
         configurations: configurations.collect(),
