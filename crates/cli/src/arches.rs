@@ -1,4 +1,4 @@
-//! `--arch`: some architectures, or all.
+//! `--arch`: selected architectures, or all.
 
 use std::ffi::OsStr;
 use std::ops::Deref;
@@ -8,16 +8,15 @@ use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use tamis_abi::Arch;
 use tamis_diag::suggest;
 
-/// The identifier of the option.
 const ID: &str = "arches";
 /// The value for all.
 const ALL: &str = "all";
 
-/// The architectures that were asked for.
+/// The architectures given by `--arch`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArchArgs {
     list: Vec<Arch>,
-    /// Whether each machine is meant that an input may be for; the list is then empty.
+    /// Whether `--arch all` was given; the list is then empty.
     pub is_all: bool,
 }
 
@@ -45,7 +44,7 @@ enum Value {
     All,
 }
 
-/// Reads an architecture, and lists them for completion.
+/// Parses an architecture and lists them for completion.
 #[derive(Clone, Copy, Debug)]
 struct ValueParser;
 
@@ -70,7 +69,7 @@ impl TypedValueParser for ValueParser {
     }
 }
 
-/// Reads one architecture.
+/// Parses one architecture.
 #[derive(Clone, Copy, Debug)]
 pub struct ArchParser;
 
@@ -94,7 +93,7 @@ impl TypedValueParser for ArchParser {
     }
 }
 
-/// The architecture with this name, or an error that names a near one.
+/// The architecture with this name, or an error that suggests the most similar one.
 fn parse_arch(name: &str) -> Result<Arch, String> {
     Arch::from_name(name).ok_or_else(|| {
         let known =

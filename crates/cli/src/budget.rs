@@ -1,11 +1,11 @@
-//! The time and the memory of a command, from its start to its answer.
+//! The limits of a command's time and memory.
 //!
-//! One object for the whole process. Its [`Stop`] is handed to everything that searches, which ends there in good order
-//! and tells what it knows. What looks at no clock - readers, the layout of filters, the solver within a propagation,
-//! documents - is ended from outside: by a thread a little after the time, and by the [allocator](super::memory) at
-//! the last byte. Then the command says what it was doing, and its exit code is that of giving up.
+//! The process has one budget. Searches take its [`Stop`] and end early with a partial result. Code that does not check
+//! the clock - readers, the layout of filters, propagation in the solver, documents - is ended from outside: by a
+//! thread shortly after the time limit, or by the [allocator](super::memory) at the memory limit. The process then
+//! prints its current stage and exits with the code for giving up.
 //!
-//! As soon as an answer is written the budget has no say any more.
+//! The limits have no effect once the answer is being written.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,18 +22,19 @@ use tamis_prover::{LimitReached, Limits, Stop};
 use super::failure::{Failure, lines};
 use super::{exit, limits, memory, output};
 
-/// The share of the time that is spent, once a question is answered, on telling more about it: one part in this many.
+/// The share of the time limit for further findings after an answer: one part in this many.
 const PARTS: u32 = 4;
-/// What the command gets beyond its time to end in good order: one part in this many of the time, and a moment.
+/// The time beyond the limit in which searches can end by themselves: one part in this many of the limit, and a
+/// constant.
 const GRACE_PARTS: u32 = 40;
 const GRACE: Duration = Duration::from_millis(10);
-/// The tables of the prover get one part in this many of the memory: while one of them grows, its old and its new place
-/// exist, and there is more than tables.
+/// The share of the memory limit for the prover's tables: one part in this many. A growing table exists twice, and
+/// other data needs memory.
 const TABLE_PARTS: usize = 2;
-/// What a command may allocate if the user doesn't say.
+/// The default memory limit.
 const MEMORY_LIMIT_MEGABYTES: usize = 512;
 
-/// Limits as the user gave them.
+/// Limits given by the user.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct BudgetArgs {
     /// Give up after this many seconds, such as 0.5 [default: 10 to compare filters, else no limit]
@@ -67,29 +68,29 @@ impl Default for BudgetArgs {
     }
 }
 
-/// What a command has.
+/// The limits of the process.
 struct Budget {
     start: Instant,
     args: BudgetArgs,
     /// In nanoseconds since the start.
     end: Arc<AtomicU64>,
     stop: Stop,
-    /// What limits the command's time and lets it tell what it knows.
+    /// The option that ends the search of a command with partial results.
     own_limit: Option<&'static str>,
     is_json: bool,
 }
 
 static BUDGET: OnceLock<Budget> = OnceLock::new();
-/// What the command is doing, to follow *while*.
+/// The current stage, as the end of a sentence with *while*.
 static STAGE: Mutex<String> = Mutex::new(String::new());
-/// Who has the last word.
-static SPEAKER: AtomicU8 = AtomicU8::new(NOBODY);
+/// Whether the answer or the limit came first; it is set once.
+static OUTCOME: AtomicU8 = AtomicU8::new(RUNNING);
 
-const NOBODY: u8 = 0;
-const COMMAND: u8 = 1;
-const LIMIT: u8 = 2;
+const RUNNING: u8 = 0;
+const ANSWERED: u8 = 1;
+const STOPPED: u8 = 2;
 
-/// Begins the time of the command.
+/// Starts the clock of the command.
 pub fn begin(
     args: BudgetArgs,
     default_time_limit: Option<Duration>,
@@ -122,7 +123,7 @@ pub fn begin(
     memory::limit(bytes);
     if let Some(limit) = args.time_limit {
         let last = limit + limit / GRACE_PARTS + GRACE;
-        // Without a thread there is still the stop.
+        // Without a thread, searches still end by the stop.
         let _ = thread::Builder::new().spawn(move || {
             thread::sleep(last.saturating_sub(start.elapsed()));
             give_up(LimitReached::Stopped);
@@ -130,14 +131,14 @@ pub fn begin(
     }
 }
 
-/// The end of every search of the command.
+/// The stop for every search of the command.
 pub fn stop() -> Stop {
     BUDGET
         .get()
         .map_or_else(Stop::default, |own| own.stop.clone())
 }
 
-/// What the compiler may do.
+/// The limits of a proof within the budget.
 pub fn effort(limits: Limits) -> ProofEffort {
     ProofEffort {
         limits,
@@ -145,7 +146,7 @@ pub fn effort(limits: Limits) -> ProofEffort {
     }
 }
 
-/// The compiler's defaults within the budget.
+/// The compiler's default options within the budget.
 pub fn compile_options() -> CompileOptions {
     CompileOptions {
         proof: effort(Limits::default()),
@@ -153,7 +154,7 @@ pub fn compile_options() -> CompileOptions {
     }
 }
 
-/// Brings the end of searches forward to a share of the time from now, if that is earlier.
+/// Ends searches after a share of the time limit, counted from now, unless they end earlier.
 pub fn leave_share() {
     if let Some(own) = BUDGET.get()
         && let Some(limit) = own.args.time_limit
@@ -163,26 +164,25 @@ pub fn leave_share() {
     }
 }
 
-/// The command's answer is about to be written, or another process gets the word: the limits no longer end the
-/// command.
+/// Disables the limits, before the answer is written or another program is executed.
 pub fn answered() {
-    let speaker = SPEAKER.compare_exchange(NOBODY, COMMAND, Ordering::SeqCst, Ordering::SeqCst);
-    if speaker == Err(LIMIT) {
-        // The process is about to end.
+    let outcome = OUTCOME.compare_exchange(RUNNING, ANSWERED, Ordering::SeqCst, Ordering::SeqCst);
+    if outcome == Err(STOPPED) {
+        // The thread at the limit is ending the process.
         loop {
             thread::park();
         }
     }
 }
 
-/// Says what the command is doing until the result is dropped.
+/// Sets the current stage until the result is dropped.
 pub fn stage(doing: impl Into<String>) -> Stage {
     Stage {
         before: exchange(doing.into()),
     }
 }
 
-/// The end of a stage.
+/// A stage; dropping it restores the enclosing one.
 pub struct Stage {
     before: String,
 }
@@ -198,7 +198,7 @@ fn exchange(doing: String) -> String {
     std::mem::replace(&mut *stage, doing)
 }
 
-/// What to type to get further than a limit of the budget.
+/// The options that raise a limit of the budget.
 pub fn advice(limit: LimitReached) -> Option<String> {
     let args = BUDGET.get()?.args;
     match (limit, args.time_limit) {
@@ -214,11 +214,11 @@ pub fn advice(limit: LimitReached) -> Option<String> {
     }
 }
 
-/// Ends the process at a limit, unless its answer is being written. Any thread may be anywhere meanwhile, so nothing is
-/// waited for.
+/// Ends the process at a limit, unless its answer is being written. It takes no locks, because other threads may hold
+/// them.
 pub(super) fn give_up(limit: LimitReached) {
-    let speaker = SPEAKER.compare_exchange(NOBODY, LIMIT, Ordering::SeqCst, Ordering::SeqCst);
-    if speaker.is_err() {
+    let outcome = OUTCOME.compare_exchange(RUNNING, STOPPED, Ordering::SeqCst, Ordering::SeqCst);
+    if outcome.is_err() {
         return;
     }
     let stage = STAGE
@@ -239,7 +239,7 @@ pub(super) fn give_up(limit: LimitReached) {
         limit => limits::text(limit),
     };
     let what = format!("{what}: {reason}");
-    // If that can't be written, the exit code is all there is.
+    // If writing fails, the exit code is the only report.
     let _ = match BUDGET.get().is_some_and(|own| own.is_json) {
         true => {
             let failure = Failure::gave_up(what, help);
@@ -254,7 +254,7 @@ pub(super) fn give_up(limit: LimitReached) {
     process::exit(i32::from(exit::GAVE_UP));
 }
 
-/// Writes without the lock of the stream, which another thread may hold.
+/// Writes without locking the stream, because another thread may hold the lock.
 fn write_unlocked(stream: &impl AsFd, text: &str) -> io::Result<()> {
     let mut file = File::from(stream.as_fd().try_clone_to_owned()?);
     file.write_all(text.as_bytes())

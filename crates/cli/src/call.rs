@@ -8,7 +8,7 @@ use tamis_session::path_text::path_of;
 
 use super::Failure;
 
-/// Parses one call as the user typed it; mistakes point into it.
+/// Parses a call; errors have a label in its text.
 pub fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, Failure> {
     call::parse(text, default_arch).map_err(|error| {
         let mut sources = Sources::new();
@@ -32,7 +32,7 @@ pub fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, Failure> {
     })
 }
 
-/// Refuses a call in the place of the policy, if the policy is among the calls.
+/// Rejects a call as the first argument if a later argument is the policy.
 pub fn refuse_before_policy(input: &str, calls: &[String]) -> Result<(), Failure> {
     let is_file = |text: &str| path_of(text).is_file();
     let policy = calls.iter().find(|text| is_file(text));
@@ -54,7 +54,7 @@ fn whole(source: tamis_diag::SourceId, text: &str) -> Span {
     }
 }
 
-/// Where a name stands in the text.
+/// The position of a name in the text.
 fn place(source: tamis_diag::SourceId, text: &str, name: &str) -> Span {
     let start = text.find(name).unwrap_or(0) as u32;
     let end = start + name.len() as u32;

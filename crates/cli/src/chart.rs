@@ -1,4 +1,4 @@
-//! The files of charts.
+//! Chart files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct ChartFile {
     is_page: bool,
 }
 
-/// Reads the name of a file; its ending says what it will be.
+/// Parses the name of a chart file; its extension selects the format.
 pub fn file_parser() -> impl TypedValueParser<Value = ChartFile> {
     OsStringValueParser::new().try_map(|name| parse_file(Path::new(&name)))
 }
@@ -38,17 +38,17 @@ fn parse_file(path: &Path) -> Result<ChartFile, String> {
 }
 
 impl ChartFile {
-    /// Fails if the file's folder doesn't exist: what takes long to measure shouldn't be lost for that.
+    /// Fails early if the folder doesn't exist: measurements take long and would be lost.
     pub fn check_folder(&self) -> Result<(), Failure> {
         OutputArgs::to(self.path.clone()).check_folder()
     }
 
-    /// Whether there is such a file already.
+    /// Whether the file exists.
     pub fn exists(&self) -> bool {
         self.path.exists()
     }
 
-    /// Writes charts: a page with them and a text, or one SVG.
+    /// Writes an HTML page with charts and a text, or one SVG.
     pub fn write(&self, title: &str, charts: &[Drawing], text: &str) -> Result<(), Failure> {
         let content = match self.is_page {
             true => tamis_chart::page(title, charts, text),

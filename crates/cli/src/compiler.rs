@@ -1,4 +1,4 @@
-//! What the compiler is to do: options that `compile` and `optimize` share.
+//! Options of the compiler that `compile` and `optimize` share.
 
 use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{CompileOptions, PassRun, Remark, Size};
@@ -10,7 +10,7 @@ use super::limits::LimitArgs;
 use super::target::TargetArgs;
 use super::{Failure, Global, message};
 
-/// What the compiler is to do.
+/// Options of the compiler.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Compiling")]
 pub struct CompilerArgs {
@@ -48,7 +48,7 @@ impl CompilerArgs {
         })
     }
 
-    /// Prints what passes changed, if the user asked for it.
+    /// Prints the remarks of the passes, if `--remarks` was given.
     pub fn print_remarks(&self, remarks: &[Remark]) {
         if self.remarks {
             for run in remarks.chunk_by(|a, b| a.run.number == b.run.number) {
@@ -64,7 +64,7 @@ impl CompilerArgs {
     }
 }
 
-/// A run of a pass for a person: over what, and how large that was before and after.
+/// The heading of a pass run: its scope and the size before and after.
 fn run_line(first: &Remark) -> String {
     let Remark { pass, run, .. } = first;
     let place = run.arch.map(|arch| format!(" {arch}")).unwrap_or_default();
@@ -72,7 +72,7 @@ fn run_line(first: &Remark) -> String {
     format!("run {}{place}: {pass}: {before} -> {after}", run.number)
 }
 
-/// What calls cost before and after a run, as far as it changed, for a person.
+/// The costs of calls that a pass run changed.
 fn cost_line(run: &PassRun) -> Option<String> {
     let cost = |size| match size {
         Size::Program { cost, .. } => cost,
@@ -101,7 +101,7 @@ fn cost_line(run: &PassRun) -> Option<String> {
     (!parts.is_empty()).then(|| format!("  {}", parts.join(", ")))
 }
 
-/// What a pass changed, for a person.
+/// One change of a pass.
 fn remark_line(remark: &Remark) -> String {
     match remark.saved_insns {
         0 => format!("  {}", remark.what),
@@ -113,7 +113,7 @@ fn remark_line(remark: &Remark) -> String {
     }
 }
 
-/// The passes of a list on the command line.
+/// Parses a list of passes.
 pub fn selection(names: &str) -> Result<Selection, Failure> {
     let names = names.split(',').map(str::trim);
     let names = names.filter(|name| !name.is_empty() && *name != "none");

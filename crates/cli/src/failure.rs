@@ -6,16 +6,16 @@ use tamis_session::{Cause, Error};
 
 use super::{Global, exit, fold, message, message_as_is, output};
 
-/// The message for the user, and the exit code.
+/// The failure of a command.
 #[derive(Debug)]
 pub enum Failure {
-    /// Mistakes in a text, with their places.
+    /// Errors in a text, with their places.
     Diagnostics(Vec<Diagnostic>, Sources),
-    /// Anything else: a message, perhaps a way out, and the exit code.
+    /// Another error, with the help and the exit code.
     Message {
-        /// What went wrong.
+        /// The error.
         message: String,
-        /// The way out.
+        /// The correction.
         help: Option<String>,
         /// The exit code.
         code: u8,
@@ -42,7 +42,7 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
-    /// A message, perhaps with a way out.
+    /// A failure with a message.
     pub fn new(code: u8, message: impl Into<String>, help: Option<String>) -> Failure {
         Failure::Message {
             message: message.into(),
@@ -51,33 +51,33 @@ impl Failure {
         }
     }
 
-    /// Wrong usage, with what to type instead.
+    /// Wrong usage, with the correction.
     pub fn usage(message: impl Into<String>, help: impl Into<String>) -> Failure {
         Failure::new(exit::USAGE, message, Some(help.into()))
     }
 
-    /// Something that the user named can't be used as input.
+    /// An input that can't be used.
     pub fn input(message: impl Into<String>) -> Failure {
         Failure::new(exit::USAGE, message, None)
     }
 
-    /// The kernel, a file or a permission is in the way.
+    /// A failure of the environment: the kernel, a file or a permission.
     pub fn environment(message: impl Into<String>) -> Failure {
         Failure::new(exit::ENVIRONMENT, message, None)
     }
 
-    /// A limit was reached, with the way to raise or avoid it if there is one.
+    /// A limit was reached; the help says how to raise or avoid it.
     pub fn gave_up(message: impl Into<String>, help: Option<String>) -> Failure {
         Failure::new(exit::GAVE_UP, message, help)
     }
 
-    /// A bug of tamis, with what to report.
+    /// A bug of tamis.
     pub fn bug(message: impl Into<String>, help: &str) -> Failure {
         Failure::new(exit::BUG, message, Some(help.to_owned()))
     }
 
-    /// Tells the user and gives the exit code: on standard error, or, for `--json`, as a document on
-    /// standard output, where the result would have been.
+    /// Reports the failure and returns its exit code. With `--json`, the report is a document on standard output in
+    /// place of the result.
     pub fn report(&self, global: &Global) -> u8 {
         if global.json {
             return self.report_json();
@@ -86,7 +86,7 @@ impl Failure {
         self.code()
     }
 
-    /// Tells the user on standard error.
+    /// Writes the failure to standard error.
     fn report_text(&self, has_colours: bool) {
         match self {
             Failure::Diagnostics(diagnostics, sources) => {
@@ -107,14 +107,14 @@ impl Failure {
         }
     }
 
-    /// Writes the document about it and gives the exit code.
+    /// Writes the failure as a document and returns the exit code.
     pub fn report_json(&self) -> u8 {
         let document = output::document_json(&self.document());
         if let Err(Failure::Message { message: text, .. }) =
             document.and_then(|text| output::print(text.as_bytes()))
         {
             message(&lines(&text, None));
-            // The failure itself must not be lost with the document.
+            // If the document can't be written, the failure is reported as text.
             self.report_text(false);
         }
         self.code()
@@ -135,7 +135,7 @@ impl Failure {
         }
     }
 
-    /// The same for programs.
+    /// The failure as a document.
     pub fn document(&self) -> DiagnosticsReport {
         match self {
             Failure::Diagnostics(diagnostics, sources) => {

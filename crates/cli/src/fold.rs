@@ -1,17 +1,17 @@
-//! Many diagnostics of one kind, shown as a few and a count.
+//! Truncation of many diagnostics with the same code.
 //!
-//! A profile written for other machines names dozens of calls that this one lacks; a file that is no policy has a mistake in
-//! each line. All of them are true, and together they hide the one that matters. Documents for programs have all of them.
+//! A profile for other machines names dozens of calls that this machine lacks, and a file that is not a policy has an
+//! error on each line; the important diagnostic would be lost among them. JSON documents are not truncated.
 
 use tamis_diag::render;
 use tamis_diag::{Diagnostic, Severity, Sources};
 
-/// How many warnings of one code are shown.
+/// The most warnings of one code.
 pub(super) const WARNINGS: usize = 3;
-/// How many errors of one code are shown.
+/// The most errors of one code.
 pub(super) const ERRORS: usize = 20;
 
-/// Diagnostics for a person: of each code at most so many, and a line for each with more of them.
+/// Renders at most this many diagnostics of each code, with a line that counts the others.
 pub(super) fn render(
     diagnostics: &[Diagnostic],
     most_shown: usize,
@@ -19,7 +19,7 @@ pub(super) fn render(
     has_colours: bool,
 ) -> String {
     let mut shown: Vec<Diagnostic> = Vec::new();
-    // In the order of their first one.
+    // In order of first occurrence.
     let mut folded: Vec<(&'static str, Severity, usize)> = Vec::new();
     for diagnostic in diagnostics {
         let code = diagnostic.code.id;

@@ -1,4 +1,4 @@
-//! Inputs on the command line: their paths, the values of `--from`, and standard input that nobody asked to read.
+//! Inputs on the command line: paths, the values of `--from`, and unexpected data on standard input.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,13 +17,13 @@ use tamis_session::{Input, InputKind};
 
 use super::failure::Failure;
 
-/// Reads the path of an input as [text](tamis_session::path_text): paths needn't be UTF-8.
+/// Parses the path of an input as [text](tamis_session::path_text): paths needn't be UTF-8.
 pub fn path_parser() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().map(|path| path.text())
 }
 
-/// Reads a policy or program: a path, `-` or an embedded policy's name. The names are possible
-/// values, which shells complete; nothing else is refused.
+/// Parses a path, `-` or the name of an embedded policy. The names are listed for completion; every other text is a
+/// path.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyParser;
 
@@ -45,10 +45,10 @@ impl TypedValueParser for PolicyParser {
     }
 }
 
-/// Reads the value of `--from` and lists the kinds in the help.
+/// Parses the value of `--from` and lists the kinds in the help.
 ///
 /// # Panics
-/// Never: the parser takes names of kinds alone.
+/// Never: the parser accepts names of kinds alone.
 pub fn kind_parser() -> impl TypedValueParser<Value = InputKind> {
     let values = InputKind::all().map(|kind| PossibleValue::new(kind.name()).help(kind.about()));
     PossibleValuesParser::new(values).map(|name| {
@@ -57,7 +57,7 @@ pub fn kind_parser() -> impl TypedValueParser<Value = InputKind> {
     })
 }
 
-/// The help if what was to be executed is a policy: its place is before the command.
+/// The help for a policy in the place of the command: policies come before the command.
 pub fn policy_as_command(program: &str) -> Option<String> {
     let extension = path_of(program).extension().map(OsStr::text);
     let extension = extension.as_deref().unwrap_or_default();
@@ -68,7 +68,7 @@ pub fn policy_as_command(program: &str) -> Option<String> {
     is_policy.then(|| format!("a policy is named with `-p`, before the command: `-p {program}`"))
 }
 
-/// A text as one word of a shell's line.
+/// A text quoted as one word of a shell command.
 pub fn shell_word(text: &str) -> String {
     let is_plain = |sign: char| sign.is_alphanumeric() || "/._-@:+%=,".contains(sign);
     match !text.is_empty() && text.chars().all(is_plain) {
@@ -77,11 +77,10 @@ pub fn shell_word(text: &str) -> String {
     }
 }
 
-/// How long to wait for a first byte on a pipe that nobody asked to read.
+/// The time to wait for a first byte on a pipe that no argument names.
 const UNREAD_INPUT_WAIT: Duration = Duration::from_millis(50);
 
-/// Fails if a file or a pipe with something in it is on standard input although no input was named:
-/// the user surely meant it, and something else would be used silently.
+/// Fails if no input is named and standard input is a file, or a pipe with data: it would be ignored silently.
 pub fn refuse_unread_input() -> Result<(), Failure> {
     let stdin = io::stdin();
     let Ok(kind) = stdin
@@ -108,17 +107,16 @@ pub fn refuse_unread_input() -> Result<(), Failure> {
     ))
 }
 
-/// Whether a byte can be read soon. The reading thread is left behind if not; the process ends
-/// without it.
+/// Whether a byte can be read soon. If not, the reading thread blocks until the process ends.
 fn has_first_byte(stdin: Stdin) -> bool {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut stdin = stdin.lock();
-        // Nobody listens any more after the wait.
+        // The receiver is dropped after the wait.
         let _ = sender.send(false);
         let _ = sender.send(matches!(stdin.read(&mut [0]), Ok(1)));
     });
-    // On a busy machine a thread may take longer to begin than to read.
+    // Wait for the start of the thread: on a busy machine it may take longer than the read.
     let _ = receiver.recv();
     receiver.recv_timeout(UNREAD_INPUT_WAIT).unwrap_or(false)
 }

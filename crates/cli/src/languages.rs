@@ -1,8 +1,7 @@
-//! The options of policy languages on the command line, made of what the languages declare.
+//! The options of policy languages as options of commands.
 //!
-//! Every command with inputs has `-O NAME=VALUE`, and each option as a flag of its own: `--dialect c`. The flags
-//! are in the help of commands that compile one policy ([`shown`]); elsewhere one line names `tamis tables options`,
-//! which lists them.
+//! Every command with inputs has `-O NAME=VALUE` and a flag for each option, such as `--dialect c`. The help of
+//! commands that compile one policy lists the flags ([`shown`]); the others refer to `tamis tables options`.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, ValueParser};
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, FromArgMatches};
@@ -11,7 +10,6 @@ use tamis_session::Assignment;
 
 use super::input;
 
-/// The heading of the flags.
 const HEADING: &str = "Options of policy languages";
 
 /// The group of all options of languages, for conflicts.
@@ -20,14 +18,14 @@ const GROUP: &str = "language_options";
 /// The identifier of the generic option.
 const OPTION: &str = "option";
 
-/// The options of languages, as they were given.
+/// The options of languages on the command line.
 #[derive(Clone, Debug, Default)]
 pub struct LanguageArgs {
     /// In the order of the command line.
     pub list: Vec<Assignment>,
 }
 
-/// Shows the flag of an option in the help of a command.
+/// Lists the flag of an option in the help of a command.
 pub fn shown(arg: Arg) -> Arg {
     match arg.get_help_heading() {
         Some(HEADING) => arg.hide(false),
@@ -35,7 +33,7 @@ pub fn shown(arg: Arg) -> Arg {
     }
 }
 
-/// The flag of an option.
+/// The flag for an option.
 fn flag(option: &'static LanguageOption) -> Arg {
     let languages: Vec<&str> = option.languages().map(|own| own.plural).collect();
     let help = format!("{}: {}", languages.join(", "), option.help);
@@ -73,7 +71,7 @@ impl clap::Args for LanguageArgs {
             .short('O')
             .long(OPTION)
             .value_name("NAME=VALUE")
-            // The value can be a path; no other value has what a path's text changes.
+            // The value can be a path; other values are not affected by the conversion of paths.
             .value_parser(ValueParser::new(input::path_parser()))
             .action(ArgAction::Append)
             .help(

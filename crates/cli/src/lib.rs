@@ -1,7 +1,7 @@
-//! What the commands of `tamis` and `tamis-lab` share: options, inputs, outputs, limits, exit codes, failures.
+//! Options, inputs, outputs, limits, exit codes and failures, shared by the commands of `tamis` and `tamis-lab`.
 //!
-//! A command has options as `clap` derives them and a function that returns an exit code or a [`Failure`]. This crate reads
-//! inputs, writes results whole or not at all, and prints diagnostics and documents. It decides nothing about filters.
+//! A command is a struct of options for `clap` and a function that returns an exit code or a [`Failure`]. This crate
+//! reads inputs, writes results atomically, and prints diagnostics and documents. It does not interpret filters.
 #![expect(
     clippy::missing_errors_doc,
     reason = "a `Failure` has its cause, its way out and its exit code in itself"
@@ -49,7 +49,7 @@ pub mod usage;
 
 pub use failure::Failure;
 
-/// Options of every subcommand.
+/// Options of every command.
 #[derive(clap::Args, Debug, Default)]
 pub struct Global {
     /// Print a JSON document instead of text
@@ -90,7 +90,7 @@ enum Colour {
 }
 
 impl Global {
-    /// For readings that repeat what was said before.
+    /// Options that suppress warnings, for an input that is read again.
     pub fn silent() -> Global {
         Global {
             quiet: true,
@@ -120,7 +120,7 @@ impl Global {
         }
     }
 
-    /// Refuses `--json` where the result is something else than a report.
+    /// Rejects `--json` for a command whose result is not a report.
     pub fn refuse_document(&self, result: &str) -> Result<(), Failure> {
         match self.json {
             true => Err(Failure::usage(
@@ -131,15 +131,14 @@ impl Global {
         }
     }
 
-    /// Prints a message that is neither result nor error, once, unless `--quiet` is given.
+    /// Prints a message that is neither result nor error, once; not with `--quiet`.
     pub fn notice(&self, text: &str) {
         if !self.quiet && is_new(&[], text) {
             message(text);
         }
     }
 
-    /// Prints warnings about a text, once, unless there are none or `--quiet` is given; with `--json` they are part of the
-    /// command's document.
+    /// Prints warnings, once; not with `--quiet`. With `--json` they are part of the document.
     pub fn warn(&self, warnings: &[Diagnostic], sources: &Sources) {
         if warnings.is_empty() {
             return;
@@ -158,8 +157,8 @@ impl Global {
     }
 }
 
-/// Whether a text, by which these warnings are told, hasn't been told before: an input that is named twice is read twice. Warnings without a
-/// place may be about another input; notes without one are about what is assumed for all.
+/// Whether these warnings have not been printed before: an input may be named twice and is then read twice. Warnings
+/// without a place may belong to different inputs; notes without a place are about assumptions for all inputs.
 fn is_new(warnings: &[Diagnostic], text: &str) -> bool {
     static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,17 +167,17 @@ fn is_new(warnings: &[Diagnostic], text: &str) -> bool {
     is_first || warnings.iter().any(may_be_other)
 }
 
-/// Writes a line to standard error, without what a terminal would obey: it may have names of files or words of a user.
+/// Writes a line to standard error, without control characters, which names of files may contain.
 pub fn message(text: &str) {
     message_as_is(&harmless(text));
 }
 
-/// Writes a document or a text with colours to standard error; a failure of that cannot be reported.
+/// Writes a document or a coloured text to standard error; failures are ignored.
 pub fn message_as_is(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Runs something that may panic, without telling the user; `None` if it did.
+/// Runs a function that may panic, without the panic message; `None` if it panics.
 pub fn quietly<R>(run: impl FnOnce() -> R) -> Option<R> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| ()));
@@ -187,8 +186,8 @@ pub fn quietly<R>(run: impl FnOnce() -> R) -> Option<R> {
     result.ok()
 }
 
-/// Runs a command within its limits, reports its failure, and gives the exit code of the program. A panic is a bug: the hook
-/// has reported it, and the exit code tells programs.
+/// Runs a command within its limits, reports its failure, and returns the exit code. A panic is a bug; the hook has
+/// reported it.
 pub fn execute(
     global: &Global,
     (time_limit, own_limit): (Option<Duration>, Option<&'static str>),
@@ -212,7 +211,7 @@ pub fn execute(
     ExitCode::from(code)
 }
 
-/// The panic hook: a panic is a bug of tamis, so say how to report it.
+/// The panic hook: reports a bug of tamis.
 pub fn report_bug(info: &PanicHookInfo<'_>) {
     let command: Vec<String> = std::env::args().collect();
     message(&format!(

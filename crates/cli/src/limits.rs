@@ -1,4 +1,4 @@
-//! Limits of a command's work, shared by all that use the prover.
+//! The limits of proofs.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tamis_prover::{LimitReached, Limits};
 
 use super::{Failure, budget};
 
-/// How much the prover may do.
+/// The limits of proofs.
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
@@ -16,7 +16,7 @@ pub struct LimitArgs {
     pub max_nodes: usize,
 }
 
-/// A number of seconds that is no longer than a day.
+/// Parses a number of seconds, at most a day.
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text
         .parse::<f64>()
@@ -28,7 +28,7 @@ pub fn parse_seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl LimitArgs {
-    /// The limits that count work.
+    /// The limits by counts of work.
     pub fn limits(self) -> Limits {
         Limits {
             max_nodes: self.max_nodes,
@@ -36,12 +36,12 @@ impl LimitArgs {
         }
     }
 
-    /// The same within the command's budget.
+    /// The limits within the command's budget.
     pub fn effort(self) -> ProofEffort {
         budget::effort(self.limits())
     }
 
-    /// What to type to get further than a limit, if anything helps.
+    /// The options that raise a limit; `None` if no option does.
     pub fn advice(self, limit: LimitReached) -> Option<String> {
         match limit {
             LimitReached::Nodes => {
@@ -51,19 +51,19 @@ impl LimitArgs {
         }
     }
 
-    /// The failure to get an answer.
+    /// The failure for a limit that was reached.
     pub fn gave_up(self, what: &str, limit: LimitReached) -> Failure {
         let help = self.advice(limit).map(|options| raise(&options));
         Failure::gave_up(format!("{what}: {}", text(limit)), help)
     }
 }
 
-/// The help that names options.
+/// The help that names options to raise.
 pub fn raise(options: &str) -> String {
     format!("to raise the limits: {options}")
 }
 
-/// A limit as the options name it.
+/// A limit by its option.
 pub fn text(limit: LimitReached) -> String {
     match limit {
         LimitReached::Stopped => "the time limit was reached".to_owned(),

@@ -1,4 +1,4 @@
-//! The options that say how to read an input, and loading by them.
+//! Options for loading inputs.
 
 use std::path::{Path, PathBuf};
 
@@ -20,23 +20,23 @@ use super::budget::{self, Stage};
 use super::languages::LanguageArgs;
 use super::{Failure, Global, input, systemd as machine};
 
-/// The policy that is used where none is given.
+/// The policy for commands without one.
 pub const DEFAULT_POLICY: &str = "container-default";
 
-/// Notes which policy applies to a command where none was given.
+/// Prints a note about the default policy.
 pub fn note_default_policy(global: &Global) {
     global.notice(&format!(
         "tamis: no policy was given: the command runs under {DEFAULT_POLICY}; choose one with -p"
     ));
 }
 
-/// How to load an input.
+/// Options for loading an input.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reading inputs")]
 pub struct LoadArgs {
     #[arg(skip)]
     stated_arches_win: bool,
-    /// What the command makes; `--kernel` has an effect on every filter.
+    /// The result of the command; `--kernel` is permitted for every command that makes filters.
     #[arg(skip)]
     makes: OutputKind,
     /// The kind of the input; detected if not given
@@ -61,13 +61,13 @@ pub struct LoadArgs {
     /// may be repeated
     #[arg(long = "bind", value_name = "NAME=VALUE", value_parser = Binding::parse)]
     bindings: Vec<Binding>,
-    /// Whether the command has a use for variables without values.
+    /// Whether the command accepts variables without values.
     #[arg(skip)]
     keeps_variables: bool,
-    /// Whether the command installs what it loads.
+    /// Whether the command installs the filter.
     #[arg(skip)]
     is_installed: bool,
-    /// What else than the options says which systemd reads a unit.
+    /// The release of systemd that reads a unit, if the options don't name one.
     #[arg(skip)]
     systemd: systemd::Settings,
     #[command(flatten)]
@@ -75,13 +75,13 @@ pub struct LoadArgs {
     pub languages: LanguageArgs,
 }
 
-/// The architecture that this program was built for.
+/// The architecture for which this program was built.
 pub fn native_arch() -> Arch {
     host::arch().unwrap_or(Arch::X86_64)
 }
 
 impl LoadArgs {
-    /// The defaults, for an input whose kind is fixed.
+    /// The default options for an input of this kind.
     pub fn of_kind(kind: InputKind) -> LoadArgs {
         LoadArgs {
             from: Some(kind),
@@ -89,7 +89,7 @@ impl LoadArgs {
         }
     }
 
-    /// The defaults for a unit that this systemd reads, on a machine of an architecture, or on this one.
+    /// The default options for a unit that this release of systemd reads; without an architecture, for this machine.
     pub fn of_systemd(
         arch: Option<Arch>,
         strict: bool,
@@ -108,7 +108,7 @@ impl LoadArgs {
         })
     }
 
-    /// The same for inputs of this kind.
+    /// These options for an input of this kind.
     pub fn with_kind(&self, kind: Option<InputKind>) -> LoadArgs {
         LoadArgs {
             from: kind,
@@ -116,7 +116,7 @@ impl LoadArgs {
         }
     }
 
-    /// The same for these architectures.
+    /// These options for these architectures.
     pub fn for_arches(&self, arches: &[Arch]) -> LoadArgs {
         LoadArgs {
             arches: arches.to_vec().into(),
@@ -124,18 +124,18 @@ impl LoadArgs {
         }
     }
 
-    /// Whether what changes the meaning is an error.
+    /// Whether warnings that affect the filter are errors.
     pub const fn is_strict(&self) -> bool {
         self.strict
     }
 
-    /// Reads and understands the one input of a command; warnings go to standard error.
+    /// Reads and parses the only input of a command; prints its warnings.
     pub fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let _stage = reading(path);
         self.load_one(read_input(path, global)?, global)
     }
 
-    /// Understands the one input of a command, which was read; warnings go to standard error.
+    /// Parses the only input of a command; prints its warnings.
     pub fn load_one(&self, input: Input, global: &Global) -> Result<Loaded, Failure> {
         let options = self.options();
         let loaded = self.load_by(&options, input)?;
@@ -144,21 +144,21 @@ impl LoadArgs {
         Ok(loaded)
     }
 
-    /// Reads and understands one of several inputs; warnings go to standard error. The caller checks
-    /// the options with [`check_options`](Self::check_options).
+    /// Reads and parses one of several inputs; prints its warnings. The caller checks the options with
+    /// [`check_options`](Self::check_options).
     pub fn load_among(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let loaded = self.read(path, global)?;
         warn(&loaded, global);
         Ok(loaded)
     }
 
-    /// Reads and understands one of several inputs and leaves it to the caller to show the warnings.
+    /// Reads and parses one of several inputs without printing its warnings.
     pub fn read(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let _stage = reading(path);
         self.load_input(read_input(path, global)?)
     }
 
-    /// Loads one of several inputs that has been read.
+    /// Parses one of several inputs.
     pub fn load_input(&self, input: Input) -> Result<Loaded, Failure> {
         self.load_by(&self.shared_options(), input)
     }
@@ -184,7 +184,7 @@ impl LoadArgs {
         Ok(tamis_session::load(input, &options, &mut loader)?)
     }
 
-    /// The policy of an input that must be one.
+    /// Reads and parses an input that must be a policy.
     pub fn load_policy(&self, path: &str, global: &Global) -> Result<Policy, Failure> {
         let loaded = self.load(path, global)?;
         self.check_arches([&loaded])?;
@@ -193,7 +193,7 @@ impl LoadArgs {
         )?)
     }
 
-    /// Refuses options that none of several inputs uses.
+    /// Rejects options that no input uses.
     pub fn check_options<'l>(
         &self,
         inputs: impl IntoIterator<Item = &'l Loaded, IntoIter: Clone>,
@@ -202,14 +202,14 @@ impl LoadArgs {
         Ok(check::options(&self.shared_options(), self.makes, inputs)?)
     }
 
-    /// Refuses options that the language of the only input lacks. The input may have mistakes.
+    /// Rejects options that the language of the only input lacks. The input may have errors.
     pub fn check_kind(&self, input: &Input) -> Result<(), Failure> {
         let kind = self.from.unwrap_or_else(|| input.kind());
         let named = self.shared_options().named;
         Ok(named.check_kinds([kind].into_iter())?)
     }
 
-    /// Refuses `--arch` if a command that makes filters gets nothing but texts that name theirs.
+    /// Rejects `--arch` for a command that makes filters if every input states its architectures.
     pub fn check_arches<'l>(
         &self,
         inputs: impl IntoIterator<Item = &'l Loaded>,
@@ -217,13 +217,13 @@ impl LoadArgs {
         Ok(check::arches(&self.options(), inputs.into_iter())?)
     }
 
-    /// The architecture of calls that name none: the first that was asked for, else the native one.
+    /// The architecture of calls that name none: the first given one, or else the native one.
     pub fn call_arch(&self) -> Arch {
         self.arches.first().copied().unwrap_or_else(native_arch)
     }
 
-    /// The same for a comparison, where the architectures only say which calls are compared: a policy
-    /// that states its own is read for them.
+    /// These options for a comparison: `--arch` selects the compared calls, and a policy keeps the architectures that
+    /// it states.
     pub fn for_comparison(&self) -> LoadArgs {
         LoadArgs {
             stated_arches_win: true,
@@ -231,7 +231,7 @@ impl LoadArgs {
         }
     }
 
-    /// The same for a command that has a use for variables without values.
+    /// These options for a command that accepts variables without values.
     pub fn keeping_variables(&self) -> LoadArgs {
         LoadArgs {
             keeps_variables: true,
@@ -239,7 +239,7 @@ impl LoadArgs {
         }
     }
 
-    /// The same for a command that makes filters, for which `--kernel` says something of any input.
+    /// These options for a command that makes filters of policies: `--kernel` applies to each.
     pub fn for_filter(&self) -> LoadArgs {
         LoadArgs {
             makes: OutputKind::FiltersOfPolicies,
@@ -247,7 +247,7 @@ impl LoadArgs {
         }
     }
 
-    /// The same for a command that installs its filters in the running kernel.
+    /// These options for a command that installs filters in the running kernel.
     pub fn for_installed_filter(&self) -> LoadArgs {
         LoadArgs {
             is_installed: true,
@@ -255,7 +255,7 @@ impl LoadArgs {
         }
     }
 
-    /// The same for a filter that is bound by the program that it becomes part of.
+    /// These options for a filter whose variables are bound by the program that contains it.
     pub fn for_embedded_filter(&self) -> LoadArgs {
         LoadArgs {
             keeps_variables: true,
@@ -263,7 +263,7 @@ impl LoadArgs {
         }
     }
 
-    /// The same for a command that makes new filters of programs as well.
+    /// These options for a command that makes filters of programs as well.
     pub fn for_any_filter(&self) -> LoadArgs {
         LoadArgs {
             makes: OutputKind::FiltersOfAll,
@@ -271,7 +271,7 @@ impl LoadArgs {
         }
     }
 
-    /// How to read the one input of a command.
+    /// The options for the only input of a command.
     pub fn options(&self) -> LoadOptions {
         let defaults = LoadOptions::new(native_arch());
         LoadOptions {
@@ -294,14 +294,14 @@ impl LoadArgs {
         }
     }
 
-    /// How to read each of several inputs.
+    /// The options for each of several inputs.
     pub fn shared_options(&self) -> LoadOptions {
         let mut options = self.options();
         options.named.is_shared = true;
         options
     }
 
-    /// The same for a command that writes a language, which may be one for a release of systemd.
+    /// These options for a command that exports to a language, which may be that of a release of systemd.
     pub fn for_target(&self, to: &Exporter) -> Result<LoadArgs, Failure> {
         const OPTION: &str = "systemd";
         let list = self.languages.list.iter().cloned();
@@ -319,7 +319,7 @@ impl LoadArgs {
         Ok(load)
     }
 
-    /// Which systemd reads units, by the options or the machine.
+    /// The release of systemd that reads units, from the options or this machine.
     pub fn systemd(&self) -> systemd::Settings {
         let mut named = self.languages.list.iter().rev();
         let text = named.find_map(|own| own.value.as_deref().filter(|_| own.name == "systemd"));
@@ -327,28 +327,28 @@ impl LoadArgs {
             asked: text
                 .and_then(|text| text.parse().ok())
                 .or(self.systemd.asked),
-            installed: machine::of_machine(),
+            installed: machine::installed(),
         }
     }
 
-    /// Where files are looked for that are not where a policy says.
+    /// The folders for included files.
     pub fn include_dirs(&self) -> &[PathBuf] {
         &self.include_dirs
     }
 }
 
-/// The options of an input; if it is a unit, with the release of systemd that this machine has.
+/// The options for an input; a unit is read as by the release of systemd on this machine.
 pub fn on_this_machine(mut options: LoadOptions, input: &Input) -> LoadOptions {
     let kind = options.kind.unwrap_or_else(|| input.kind());
     if kind.name() == "systemd" {
-        options.policy.systemd.installed = machine::of_machine();
+        options.policy.systemd.installed = machine::installed();
     }
     options
 }
 
-/// The architectures whose programs the machine runs, if the policy is for the machine's own alone because nobody named
-/// any; none otherwise.
-pub fn could_have(policy: &Policy) -> Vec<&'static str> {
+/// The architectures whose programs this machine executes, if there are several and the policy is for the native one by
+/// default; none otherwise.
+pub fn runnable_arches(policy: &Policy) -> Vec<&'static str> {
     let runs = native_arch().with_compat();
     match policy.states_arches || runs.len() == 1 {
         true => Vec::new(),
@@ -361,7 +361,7 @@ pub fn reading(path: &str) -> Stage {
     budget::stage(format!("reading {path}"))
 }
 
-/// Reads an input, with a note if a file has the name of an embedded policy, which is the one that is used.
+/// Reads an input. An embedded policy takes precedence over a file of the same name, with a note.
 pub fn read_input(path: &str, global: &Global) -> Result<Input, Failure> {
     if Input::embedded(path).is_some() && Path::new(path).is_file() {
         global.notice(&format!(
@@ -371,19 +371,19 @@ pub fn read_input(path: &str, global: &Global) -> Result<Input, Failure> {
     Ok(files::read(path)?)
 }
 
-/// Shows the warnings about a policy.
+/// Prints the warnings about a policy.
 pub fn warn(loaded: &Loaded, global: &Global) {
     if let Loaded::Policy(policy) = loaded {
         let is_assumed = |own: &Diagnostic| own.severity == Severity::Note && own.labels.is_empty();
         let all = policy.warnings.iter().cloned();
         let (assumed, warnings): (Vec<_>, Vec<_>) = all.partition(is_assumed);
-        // What is assumed is said once of all inputs.
+        // Notes about assumptions are printed once for all inputs.
         global.warn(&assumed, &policy.sources);
         global.warn(&warnings, &policy.sources);
     }
 }
 
-/// Warns of denied calls without which no program works; for commands that make a filter of a policy.
+/// Warns of denied calls that every program needs; for commands that compile a policy.
 pub fn warn_essential(policy: &Policy, global: &Global) {
     let subject = LintInput {
         meaning: Meaning::Policy(&policy.ruleset),
@@ -405,8 +405,8 @@ pub fn warn_essential(policy: &Policy, global: &Global) {
     }
 }
 
-/// Warns of what a policy requires of the installation and its filter does not contain; for commands that hand the
-/// filter out without it, or install it so.
+/// Warns of requirements that the filter itself does not contain, such as flags; for commands that write the filter
+/// alone.
 pub fn warn_installation(policy: &Policy, global: &Global) {
     if let Some(warning) = policy.installation.left_out() {
         global.warn(&[warning], &policy.sources);

@@ -1,7 +1,7 @@
-//! The allocator of the command: the system's, with a count of what is allocated and a limit.
+//! The allocator: the system's, with a count of allocated bytes and a limit.
 //!
-//! Every thread counts for itself and adds to the common count now and then, so that the count costs a few
-//! instructions. At the limit, and if the system has no memory, the command [gives up](super::budget).
+//! Every thread counts its allocations and adds them to the total in batches, so that counting costs a few
+//! instructions. At the limit, and when the system is out of memory, the command [gives up](super::budget).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,25 +11,25 @@ use tamis_prover::LimitReached;
 
 use super::budget;
 
-/// How many bytes a thread allocates or gives back before it adds them to the common count.
+/// The bytes that a thread allocates or frees before it adds them to the total.
 const BATCH_BYTES: isize = 1 << 16;
 
-/// What all threads together have allocated, in bytes. It can be a little negative.
+/// The total of all threads in bytes. It can be slightly negative.
 static USED: AtomicIsize = AtomicIsize::new(0);
-/// What they may allocate, in bytes.
+/// The limit of the total in bytes.
 static LIMIT: AtomicIsize = AtomicIsize::new(isize::MAX);
-/// Whether the limit was reached: what is allocated from then on serves to say so.
+/// Whether the limit was reached; allocations are then unlimited, for the report.
 static IS_REACHED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// What this thread has allocated and not yet added.
+    /// The bytes of this thread that are not yet part of the total.
     static OWN: Cell<isize> = const { Cell::new(0) };
 }
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Limits what is allocated, in bytes.
+/// Limits the total of allocated bytes.
 pub(super) fn limit(bytes: usize) {
     LIMIT.store(
         isize::try_from(bytes).unwrap_or(isize::MAX),
@@ -39,18 +39,18 @@ pub(super) fn limit(bytes: usize) {
 
 struct Counting;
 
-// SAFETY: all is left to the system's allocator. What is done besides neither unwinds nor touches the memory.
+// SAFETY: all calls are forwarded to the system's allocator; counting neither unwinds nor accesses the memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(size(layout.size()));
-        // SAFETY: the caller's promises are those that the system wants.
-        given(unsafe { System.alloc(layout) })
+        // SAFETY: the contract is that of this function's caller.
+        or_give_up(unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(size(layout.size()));
         // SAFETY: as above.
-        given(unsafe { System.alloc_zeroed(layout) })
+        or_give_up(unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
@@ -62,18 +62,18 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         count(size(new_size) - size(layout.size()));
         // SAFETY: as above.
-        given(unsafe { System.realloc(place, layout, new_size) })
+        or_give_up(unsafe { System.realloc(place, layout, new_size) })
     }
 }
 
-/// No layout has more bytes than an `isize` holds.
+/// A layout's size fits into an `isize`.
 const fn size(bytes: usize) -> isize {
     bytes.cast_signed()
 }
 
-/// Counts bytes that are about to be allocated, or were given back.
+/// Counts bytes that will be allocated, or were freed.
 fn count(bytes: isize) {
-    // A thread that ends has no counter of its own any more; what it gives back then is little.
+    // The counter of a terminating thread is gone; its last deallocations are few and not counted.
     let own = OWN.try_with(|own| {
         let sum = own.get() + bytes;
         let is_batch = sum.abs() >= BATCH_BYTES;
@@ -88,21 +88,21 @@ fn count(bytes: isize) {
         .fetch_add(batch, Ordering::Relaxed)
         .saturating_add(batch);
     if batch > 0 && used > LIMIT.load(Ordering::Relaxed) {
-        reached();
+        limit_reached();
     }
 }
 
-/// What the system gave, unless that is nothing.
-fn given(place: *mut u8) -> *mut u8 {
+/// The allocated memory; gives up if there is none.
+fn or_give_up(place: *mut u8) -> *mut u8 {
     if place.is_null() {
-        reached();
+        limit_reached();
     }
     place
 }
 
 /// Gives up, once.
 #[cold]
-fn reached() {
+fn limit_reached() {
     if !IS_REACHED.swap(true, Ordering::Relaxed) {
         budget::give_up(LimitReached::Memory);
     }

@@ -1,7 +1,7 @@
-//! Writing results: to standard output or to a file, completely or not at all.
+//! Results on standard output or in a file.
 //!
-//! A file is written under a temporary name beside the target and renamed, so that nobody ever finds
-//! half a filter. A closed pipe ends the program silently, as every Unix filter does.
+//! A file is written under a temporary name beside the target and renamed, so that it is never incomplete. A closed
+//! pipe ends the program silently, as usual on Unix.
 
 use std::fmt::Display;
 use std::fs;
@@ -23,7 +23,7 @@ use super::failure::Failure;
 use super::replace::{self, replace_file, replace_link};
 use super::{Global, budget, is_new, message_as_is};
 
-/// Where a command's result goes.
+/// The destination of a command's result.
 #[derive(clap::Args, Debug)]
 pub struct OutputArgs {
     /// Write to this file instead of standard output
@@ -31,7 +31,7 @@ pub struct OutputArgs {
     pub output: Option<PathBuf>,
 }
 
-/// Where the report on a command goes that was run.
+/// The destination of the report on an executed command.
 #[derive(clap::Args, Debug)]
 pub struct ReportArgs {
     /// Write the report to this file, as a JSON document
@@ -40,18 +40,18 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// Whether there is a file to write.
+    /// Whether a file is named.
     pub const fn is_given(&self) -> bool {
         self.output.is_some()
     }
 
-    /// Fails if the file's folder doesn't exist: the command is run before it is written.
+    /// Fails if the folder doesn't exist: the command would run before the report is written.
     pub fn check_folder(&self) -> Result<(), Failure> {
         let file = self.output.clone();
         OutputArgs { output: file }.check_folder()
     }
 
-    /// Reports on a command, whose standard output is its own: to the file or else to standard error.
+    /// Writes the report to the file or to standard error, because standard output belongs to the executed command.
     pub fn show(&self, report: &(impl Document + Display), global: &Global) -> Result<(), Failure> {
         match &self.output {
             Some(file) => OutputArgs::to(file.clone()).text(&document_json(report)?),
@@ -64,24 +64,24 @@ impl ReportArgs {
 }
 
 impl OutputArgs {
-    /// To this file.
+    /// The options for this file.
     pub const fn to(path: PathBuf) -> OutputArgs {
         OutputArgs { output: Some(path) }
     }
 
-    /// The file to write; `None` for standard output, which is also called `-`.
+    /// The file; `None` for standard output, also called `-`.
     fn file(&self) -> Option<&Path> {
         self.output
             .as_deref()
             .filter(|path| *path != Path::new("-"))
     }
 
-    /// Whether there is a file to write.
+    /// Whether a file is named.
     pub const fn is_given(&self) -> bool {
         self.output.is_some()
     }
 
-    /// Fails if the file's folder doesn't exist or it is a folder itself, for commands that do something before they write.
+    /// Fails if the file is a folder or its folder doesn't exist, for commands that act before they write.
     pub fn check_folder(&self) -> Result<(), Failure> {
         if let Some(path) = self.file().filter(|path| path.is_dir()) {
             let message = format!("cannot write to {}: it is a folder", path.text());
@@ -97,29 +97,29 @@ impl OutputArgs {
         }
     }
 
-    /// Whether the result would be shown to a person.
+    /// Whether the result goes to a terminal.
     pub fn is_terminal(&self) -> bool {
         self.file().is_none() && io::stdout().is_terminal()
     }
 
-    /// Refuses to replace the input by the result.
+    /// Rejects the input as the file for the result.
     pub fn refuse_to_replace(&self, input: &str) -> Result<(), Failure> {
         let mut file = self.file().into_iter();
         file.try_for_each(|file| refuse_to_replace(file, "-o", input))
     }
 
-    /// The same of an argument that may name a stack: a list or a folder.
+    /// Rejects an input that may be a stack: a list or a folder.
     pub fn refuse_to_replace_any(&self, input: &str) -> Result<(), Failure> {
         let mut file = self.file().into_iter();
         file.try_for_each(|file| refuse_to_replace_any(file, "-o", input))
     }
 
-    /// Whether the result is written to a file and, with `--json`, the document about it to standard output.
+    /// Whether the result is written to a file and, with `--json`, the document to standard output.
     pub fn is_beside_document(&self, global: &Global) -> bool {
         global.json && self.file().is_some()
     }
 
-    /// Refuses to write a form of the result other than the document to standard output, where the document goes.
+    /// Rejects a result on standard output that is not the document.
     pub fn refuse_beside_document(&self, global: &Global) -> Result<(), Failure> {
         match global.json && self.file().is_none() {
             true => Err(Failure::usage(
@@ -141,7 +141,7 @@ impl OutputArgs {
         self.write(bytes)
     }
 
-    /// Refuses to replace a policy by a program, before it is made: who gives its name to `-o` means the input.
+    /// Rejects the name of a policy as the file for a program: the user probably meant it as the input.
     pub fn refuse_to_replace_policy(&self) -> Result<(), Failure> {
         let Some(path) = self.file().filter(|path| path.is_file()) else {
             return Ok(());
@@ -182,7 +182,7 @@ impl OutputArgs {
     }
 }
 
-/// Refuses to replace an input by the file that this option names.
+/// Rejects an input as the file of this option.
 fn refuse_to_replace(file: &Path, option: &str, input: &str) -> Result<(), Failure> {
     let real = |path: &Path| fs::canonicalize(path).ok();
     match real(file).is_some() && real(file) == real(&path_of(input)) {
@@ -194,26 +194,26 @@ fn refuse_to_replace(file: &Path, option: &str, input: &str) -> Result<(), Failu
     }
 }
 
-/// The same of an argument that may name a stack: a list or a folder.
+/// Rejects an input that may be a stack: a list or a folder.
 pub fn refuse_to_replace_any(file: &Path, option: &str, input: &str) -> Result<(), Failure> {
     let (paths, _) = files::stack_paths(input)?;
     let mut paths = paths.iter();
     paths.try_for_each(|path| refuse_to_replace(file, option, path))
 }
 
-/// Writes a file completely or not at all.
+/// Writes a file atomically.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     budget::answered();
     replace_file(path, bytes, replace::FILE).map_err(|error| cannot_write(path, &error))
 }
 
-/// Writes a file that programs or services use: nobody else may write it.
+/// Writes a file for programs or services, which only its owner can write.
 pub fn write_installed(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     budget::answered();
     replace_file(path, bytes, replace::INSTALLED_FILE).map_err(|error| cannot_write(path, &error))
 }
 
-/// The same, in the place of what has its name: a link there is replaced, and the file that it leads to stays.
+/// Writes such a file in place of a link instead of following it.
 pub fn write_over_link(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if path.is_symlink() {
         fs::remove_file(path).map_err(|error| cannot_write(path, &error))?;
@@ -221,7 +221,7 @@ pub fn write_over_link(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_installed(path, bytes)
 }
 
-/// Makes a symbolic link, in the place of what has its name.
+/// Makes a symbolic link, replacing a file of that name.
 pub fn write_link(path: &Path, target: &Path) -> Result<(), Failure> {
     replace_link(path, target).map_err(|error| cannot_write(path, &error))
 }
@@ -230,7 +230,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::environment(format!("cannot write {}: {error}", path.text()))
 }
 
-/// How many characters a line of running text should have on standard output: as many as a terminal shows, up to a hundred.
+/// The width of running text on standard output: that of the terminal, up to 100 characters.
 pub fn width_chars() -> usize {
     const MOST: usize = 100;
     match terminal_size::terminal_size_of(io::stdout()) {
@@ -239,7 +239,7 @@ pub fn width_chars() -> usize {
     }
 }
 
-/// Fails if nobody gets what is written to standard output: the runtime has `/dev/null` in its place if it was closed.
+/// Fails if standard output was closed: the runtime then opens `/dev/null` in its place.
 pub fn check_stdout() -> io::Result<()> {
     match stdout_was_closed() {
         true => Err(io::Error::other("it is closed")),
@@ -247,7 +247,7 @@ pub fn check_stdout() -> io::Result<()> {
     }
 }
 
-/// Writes to standard output; a reader that went away is not an error.
+/// Writes to standard output; a closed pipe is not an error.
 pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     budget::answered();
     if bytes.is_empty() {
@@ -264,13 +264,13 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Prints a document, for programs or for people.
+/// Prints a report as a document or as text.
 pub fn show(document: &(impl Document + Display), global: &Global) -> Result<(), Failure> {
     print(document_text(document, global)?.as_bytes())
 }
 
-/// Writes a result by the function. With `--json` the document, which has it, goes to standard output, and the result
-/// is written only to a file.
+/// Writes the result by the function. With `--json` the document contains the result and goes to standard output, and
+/// the result is written only to a file.
 pub fn show_beside(
     output: &OutputArgs,
     write: impl FnOnce(&OutputArgs) -> Result<(), Failure>,
@@ -286,7 +286,7 @@ pub fn show_beside(
     }
 }
 
-/// A document as text, for programs or for people.
+/// A report as a document or as text.
 pub fn document_text(
     document: &(impl Document + Display),
     global: &Global,
@@ -298,23 +298,23 @@ pub fn document_text(
     }
 }
 
-/// The warnings of the command, for its document.
-static WARNINGS: Mutex<Kept> = Mutex::new(Kept {
+/// The warnings for the command's document.
+static WARNINGS: Mutex<PendingWarnings> = Mutex::new(PendingWarnings {
     entries: Vec::new(),
     texts: Vec::new(),
 });
 
-/// Warnings that no document has had yet, for programs and for people.
-struct Kept {
+/// Warnings that no document contains yet, as entries and as text.
+struct PendingWarnings {
     entries: Vec<DiagnosticEntry>,
     texts: Vec<String>,
 }
 
-fn warnings() -> MutexGuard<'static, Kept> {
+fn warnings() -> MutexGuard<'static, PendingWarnings> {
     WARNINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps warnings for the command's document, unless it has them already.
+/// Adds warnings to the command's document, without duplicates.
 pub(super) fn keep_warnings(warnings: &[Diagnostic], sources: &Sources) {
     let text = render(warnings, sources, false);
     if !is_new(warnings, &text) {
@@ -326,18 +326,17 @@ pub(super) fn keep_warnings(warnings: &[Diagnostic], sources: &Sources) {
     kept.entries.extend(report.diagnostics);
 }
 
-/// The texts of warnings that were kept for a document, and there was none: some results have forms of their own, such as a
-/// profile.
+/// The warnings that no document contained, because the result has a format of its own, such as a profile.
 pub fn left_warnings() -> Vec<String> {
     std::mem::take(&mut warnings().texts)
 }
 
-/// A document for programs, with the warnings so far.
+/// A report as a document, with the warnings.
 pub fn document_json(document: &impl Document) -> Result<String, Failure> {
     with_warnings(|warnings| tamis_report::json(document, warnings))
 }
 
-/// A profile as a document, with the warnings so far.
+/// A profile as a document, with the warnings.
 pub fn profile_json(profile: &Profile) -> Result<String, Failure> {
     with_warnings(|warnings| tamis_report::profile::json(profile, warnings))
 }

@@ -1,4 +1,4 @@
-//! Choosing a platform, and running a command on it.
+//! Selecting a platform and running a command on it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use tamis_session::path_text::PathText;
 
 use super::{Failure, budget, exit, input};
 
-/// Which platform.
+/// The platform.
 #[derive(clap::Args)]
 pub struct PlatformArgs {
     /// What catches the calls [default: the fastest]
@@ -47,7 +47,7 @@ fn names() -> PossibleValuesParser {
 }
 
 impl PlatformArgs {
-    /// The platform that was asked for, or else the first that works.
+    /// The given platform, or else the fastest that works.
     pub fn choose(&self) -> Result<&'static dyn Platform, Failure> {
         if let Some(name) = &self.platform {
             let Some(platform) = offered().iter().find(|one| one.name() == name) else {
@@ -96,34 +96,34 @@ pub fn working(platform: &'static dyn Platform) -> Result<&'static dyn Platform,
     })
 }
 
-/// Runs a command to its end.
+/// Runs a command until it ends.
 pub fn run(
     platform: &dyn Platform,
     command: &[OsString],
     filter: &Program,
     supervisor: &dyn Supervisor,
 ) -> Result<Ended, Failure> {
-    run_guest(platform, command, filter, supervisor, Told::Calls)
+    run_guest(platform, command, filter, supervisor, GuestEvents::Calls)
 }
 
-/// What the supervisor of a guest is told.
+/// The events that a guest reports to its supervisor.
 #[derive(Clone, Copy)]
-pub enum Told<'a> {
+pub enum GuestEvents<'a> {
     /// The calls.
     Calls,
-    /// These and their results.
+    /// The calls and their results.
     Results,
-    /// The calls that the guest can't count by itself.
+    /// The calls that the guest can't count itself.
     Uncounted(&'a Tally),
 }
 
-/// The same, and what the supervisor is told.
+/// Runs a command that reports these events.
 pub fn run_guest(
     platform: &dyn Platform,
     command: &[OsString],
     filter: &Program,
     supervisor: &dyn Supervisor,
-    told: Told<'_>,
+    events: GuestEvents<'_>,
 ) -> Result<Ended, Failure> {
     let [program, arguments @ ..] = command else {
         unreachable!("clap requires a command");
@@ -132,14 +132,14 @@ pub fn run_guest(
         program: search::find(program).map_or_else(|_| program.clone(), PathBuf::into_os_string),
         args: arguments.to_vec(),
         filter,
-        has_results: matches!(told, Told::Results),
+        has_results: matches!(events, GuestEvents::Results),
     };
     let options = Options {
         name: Some(program),
         forwards_signals: true,
-        tally: match told {
-            Told::Uncounted(tally) => Some(tally),
-            Told::Calls | Told::Results => None,
+        tally: match events {
+            GuestEvents::Uncounted(tally) => Some(tally),
+            GuestEvents::Calls | GuestEvents::Results => None,
         },
         ..Options::default()
     };
@@ -175,13 +175,13 @@ pub fn run_guest(
     }
 }
 
-/// The errors with which filters answer by default.
+/// The usual errors of denied calls.
 mod libc_errno {
     pub(super) const EPERM: i32 = 1;
     pub(super) const ENOSYS: i32 = 38;
 }
 
-/// The end of a command as documents have it.
+/// The end of a command in a document.
 pub fn end(ended: Ended) -> EndOfGuest {
     match ended {
         Ended::Exited(code) => EndOfGuest {

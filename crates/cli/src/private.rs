@@ -1,10 +1,10 @@
-//! Folders of tamis's own that nobody else can write.
+//! Folders that only this user can write.
 //!
-//! *The state folder* is for what outlives a command: it is never removed. It is below `XDG_STATE_HOME`, or
-//! `~/.local/state`, or, for root, `/var/lib`, whichever only this user and root can write: `sudo` keeps the home of
-//! another user. *Scratch folders* are for one command, and go with it. They lie in the folder for temporary files if
-//! that is this user's alone, or else in the state folder, because a process that outlives the command may still have
-//! their paths; in a folder for all only where there is nothing else.
+//! The *state folder* persists after the command. It is below `XDG_STATE_HOME`, `~/.local/state` or, for root,
+//! `/var/lib`, whichever only this user and root can write: `sudo` keeps another user's home. A *scratch folder* is
+//! removed with the command. It is in the folder for temporary files if that is this user's own, or else in the state
+//! folder, because a process that outlives the command may keep its path; a shared folder such as `/tmp` is the last
+//! choice.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -18,13 +18,13 @@ use tamis_session::path_text::PathText as _;
 use super::trust::{Span, nearest_folder, own_user, weakness};
 use super::{Failure, exit};
 
-/// Characters that end a path, or stand for another, in a variable of the dynamic linker or of Python.
+/// Characters with a meaning in lists of paths for the dynamic linker or Python.
 const SEPARATORS: &[u8] = b":;$\n";
 
-/// A folder of the state folder, made if it isn't there.
+/// Creates a folder in the state folder.
 ///
 /// # Errors
-/// If there is no place that only this user and root can write.
+/// If no folder is writable for this user and root alone.
 pub fn state_folder(name: &str) -> Result<PathBuf, Failure> {
     let mut reasons = Vec::new();
     for place in places() {
@@ -48,7 +48,7 @@ pub fn state_folder(name: &str) -> Result<PathBuf, Failure> {
     ))
 }
 
-/// The folders below which the state folder may be, the best first.
+/// The candidates for the state folder, the best first.
 fn places() -> Vec<PathBuf> {
     let of_variable = |name| env::var_os(name).map(PathBuf::from);
     let home = of_variable("HOME").map(|home| home.join(".local/state"));
@@ -60,10 +60,11 @@ fn places() -> Vec<PathBuf> {
     places.filter(|place| place.is_absolute()).collect()
 }
 
-/// Makes a folder and those above it for this user alone; returns its path without links, or why it can't be used.
+/// Creates a folder, and its parents, for this user alone. Returns its path without links, or the reason why it isn't
+/// safe.
 fn made(folder: &Path) -> Result<PathBuf, String> {
     let cannot = |error: io::Error| format!("{}: {error}", folder.text());
-    // Nothing is made where somebody else could move it.
+    // Create nothing below a folder that another user could move.
     let there = nearest_folder(folder);
     if let Some(why) = weakness(&there, Span::Lasting).map_err(cannot)? {
         return Err(why);
@@ -87,21 +88,21 @@ fn made(folder: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Whether a variable of the dynamic linker or of Python can name this path.
+/// Whether a list of paths for the dynamic linker or Python can contain this path.
 pub fn is_one_path(path: &Path) -> bool {
     let mut bytes = path.as_os_str().as_encoded_bytes().iter();
     !bytes.any(|byte| SEPARATORS.contains(byte))
 }
 
-/// A folder of one command, which is removed with the value.
+/// A folder of one command; dropping it removes it.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new folder that only this user can enter.
+    /// Creates a folder that only this user can enter.
     ///
     /// # Errors
-    /// If none can be made.
+    /// If it can't be created.
     pub fn new(purpose: &str) -> Result<Scratch, Failure> {
         let temporary = env::temp_dir();
         let is_own = temporary.is_absolute()
@@ -118,7 +119,7 @@ impl Scratch {
         })
     }
 
-    /// Where the folder is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -126,12 +127,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What can't be removed stays where nobody else can write.
+        // A folder that can't be removed stays in a place that others can't write.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Makes a folder by a name that nobody has taken. Others may take names in advance, but not all.
+/// Creates a folder with an unused name. Other users may have taken some names, but not all.
 fn new_folder(parent: &Path, purpose: &str) -> io::Result<PathBuf> {
     const MOST: u32 = 10_000;
     for attempt in 0..MOST {

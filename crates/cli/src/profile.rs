@@ -1,4 +1,4 @@
-//! Reading profiles: several inputs of any format become one.
+//! Reading profiles of any format and adding them up.
 
 use tamis_abi::Arch;
 use tamis_diag::{Diagnostic, Sources, code};
@@ -9,7 +9,7 @@ use tamis_session::{files, profile};
 use super::load::reading;
 use super::{Failure, Global, parquet};
 
-/// Reads profiles and adds them up, each run once. Tables are about `arch`. Warnings go to standard error.
+/// Reads profiles and adds them up, each run once. Tables without an architecture are for `arch`. Prints warnings.
 pub fn load(paths: &[String], arch: Arch, global: &Global) -> Result<Profile, Failure> {
     let sum = load_fleet(paths, arch, global)?.into_sum();
     let sum = sum.map_err(|overlap| refuse(&overlap))?;
@@ -26,7 +26,7 @@ pub fn load(paths: &[String], arch: Arch, global: &Global) -> Result<Profile, Fa
     Ok(sum)
 }
 
-/// Reads profiles. Warnings go to standard error.
+/// Reads profiles without adding them up. Prints warnings.
 pub fn load_fleet(paths: &[String], arch: Arch, global: &Global) -> Result<Fleet, Failure> {
     let mut fleet = Fleet::default();
     for path in paths {
@@ -42,7 +42,7 @@ pub fn load_fleet(paths: &[String], arch: Arch, global: &Global) -> Result<Fleet
     Ok(fleet)
 }
 
-/// Why there is no sum.
+/// The failure for runs that can't be added up.
 pub fn refuse(overlap: &Overlap) -> Failure {
     Failure::usage(
         overlap.to_string(),

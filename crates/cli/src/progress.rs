@@ -1,23 +1,21 @@
-//! A line on standard error that says how far a command is; on a terminal only.
+//! A progress bar on standard error, on a terminal only.
 //!
-//! Nothing runs beside the command: the line changes when the command says so, and no timer disturbs what
-//! is being measured.
+//! It has neither a thread nor a timer, which would disturb measurements.
 
 use std::io::{self, IsTerminal, Write};
 
 use super::Global;
 
-/// How wide the bar is.
 const BAR_CHARS: usize = 24;
 
-/// The line; it is removed when this is dropped.
+/// The bar; dropping it removes it.
 pub struct Progress {
     is_shown: bool,
     is_dirty: bool,
 }
 
 impl Progress {
-    /// A line that is not there yet.
+    /// A bar that isn't shown yet.
     pub fn new(global: &Global) -> Progress {
         Progress {
             is_shown: !global.quiet && io::stderr().is_terminal(),
@@ -25,11 +23,11 @@ impl Progress {
         }
     }
 
-    /// Shows which part, from 0 to 1, is done, and some words of less than fifty characters.
+    /// Shows the fraction done, from 0 to 1, and a text of fewer than 50 characters.
     pub fn show(&mut self, done: f64, words: &str) {
         if self.is_shown {
             self.is_dirty = true;
-            // There is nobody to tell if that fails.
+            // Failures are ignored.
             let _ = write!(io::stderr(), "\r{} {words}\x1b[K", bar(done));
         }
     }

@@ -1,9 +1,9 @@
-//! Files in the place of others, also where somebody else has put something.
+//! Replacing files safely in folders that other users can write.
 //!
-//! In a folder for all, such as `/tmp`, anybody can make a link, a pipe or a file by a name that will be written. The kernel
-//! refuses these where it is asked to (`fs.protected_symlinks`, `fs.protected_regular`, `fs.protected_fifos`); here they are
-//! refused everywhere: a link would lead to a file of ours, and a file would stay its owner's, who can change it later. A
-//! path is followed link by link, and what was found is opened without following another.
+//! In a shared folder such as `/tmp`, other users can create a link, a pipe or a file with the name of a result. The
+//! kernel protects against these only if `fs.protected_symlinks`, `fs.protected_regular` and `fs.protected_fifos` are
+//! set; this module always rejects them. A link could lead to a file of this user, and a file would still belong to its
+//! creator. Paths are resolved link by link, and the resolved file is opened without following links.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
@@ -14,35 +14,35 @@ use std::path::{Component, Path, PathBuf};
 
 use super::trust::own_user;
 
-/// How many links are followed, as by the kernel.
+/// The most links that are followed; the kernel's limit.
 const MAX_LINKS: u32 = 40;
-/// How many names for a temporary file are tried.
+/// The most attempts to find an unused temporary name.
 const MAX_ATTEMPTS: u32 = 100;
 
-/// Replaces a file by one with this content; on failure the old one stays as it was. One that wasn't there gets this mode, less
-/// the user's mask. What isn't a regular file (a device, a pipe, `/dev/stdout`) is written to directly.
+/// Replaces the content of a file; on failure the old file stays. A new file gets this mode, less the user's mask.
+/// Devices, pipes and `/dev/stdout` are written directly.
 pub(super) fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let real = behind_links(path)?;
+    let real = resolve_links(path)?;
     if is_special(path) {
         return open_special(path, &real)?.write_all(bytes);
     }
     let old = fs::symlink_metadata(&real).ok();
-    // What replaces a file that others can't read is never there for them.
+    // The temporary file is never readable for users who couldn't read the old one.
     let mode = if old.is_some() { 0o600 } else { mode };
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(mode);
     let (temporary, mut file) = create_beside(&real, |path| options.open(path))?;
     let written = file
         .write_all(bytes)
-        .and_then(|()| old.map_or(Ok(()), |old| take_after(&file, &old)))
+        .and_then(|()| old.map_or(Ok(()), |old| copy_ownership(&file, &old)))
         .and_then(|()| file.sync_all())
         .and_then(|()| fs::rename(&temporary, &real));
     written.inspect_err(|_| remove_leftover(&temporary))
 }
 
-/// Gives a file the owner and permissions of the one that it replaces. Only root may give a file away; for others the new one
-/// is theirs, as if the old had been removed, and what its mode gave to another owner and group is given to nobody.
-fn take_after(file: &File, old: &Metadata) -> io::Result<()> {
+/// Copies the owner and permissions of the replaced file. Only root can change the owner; for other users the new file
+/// is their own, and the permissions of a different owner or group are dropped.
+fn copy_ownership(file: &File, old: &Metadata) -> io::Result<()> {
     let is_given = fchown(file, Some(old.uid()), Some(old.gid())).is_ok();
     file.set_permissions(match is_given {
         true => old.permissions(),
@@ -50,9 +50,9 @@ fn take_after(file: &File, old: &Metadata) -> io::Result<()> {
     })
 }
 
-/// Opens a file for a result that is written while it comes, without what it had.
+/// Opens a file for a result that is written piecewise, and truncates it.
 pub fn create(path: &Path) -> io::Result<File> {
-    let real = behind_links(path)?;
+    let real = resolve_links(path)?;
     if is_special(path) {
         return open_special(path, &real);
     }
@@ -61,39 +61,39 @@ pub fn create(path: &Path) -> io::Result<File> {
     options.custom_flags(libc::O_NOFOLLOW).open(real)
 }
 
-/// The bits of a mode that don't depend on who owns the file: no set-user-ID, and nobody else writes.
+/// The mode bits that are independent of the owner: no set-user-ID, and no write permission for others.
 const OWN_BITS: u32 = 0o755;
-/// The modes of files and folders for whoever the user's mask lets write.
+/// The mode of files before the user's mask.
 pub const FILE: u32 = 0o666;
-/// As above, for folders.
+/// The mode of folders before the user's mask.
 pub const FOLDER: u32 = 0o777;
-/// Those of files and folders that programs and services use: nobody else writes them, whatever the mask.
+/// The mode of files for programs and services: only the owner can write, whatever the mask.
 pub const INSTALLED_FILE: u32 = 0o644;
-/// As above, for folders.
+/// The mode of folders for programs and services.
 pub const INSTALLED_FOLDER: u32 = 0o755;
 
-/// Makes a folder for results, and those above it, with this mode less the user's mask. One that exists stays, unless
-/// another user has put it into a folder for all.
+/// Creates a folder for results, and its parents, with this mode less the user's mask. An existing folder is accepted,
+/// unless another user created it in a shared folder.
 pub fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
     if path == Path::new("") {
         return Ok(());
     }
-    let real = behind_links(path)?;
+    let real = resolve_links(path)?;
     DirBuilder::new().recursive(true).mode(mode).create(real)
 }
 
-/// Makes a link in the place of what has its name.
+/// Makes a link, replacing a file of that name.
 pub(super) fn replace_link(path: &Path, target: &Path) -> io::Result<()> {
     let (temporary, ()) = create_beside(path, |path| symlink(target, path))?;
     fs::rename(&temporary, path).inspect_err(|_| remove_leftover(&temporary))
 }
 
-/// Whether something other than a regular file is there.
+/// Whether the file exists and isn't regular.
 fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|data| !data.is_file())
 }
 
-/// Opens a device or a pipe. Links below `/proc` lead to files that may have no path, and only the kernel makes them.
+/// Opens a device or a pipe. Links below `/proc` are made by the kernel and may lead to files without a path.
 fn open_special(path: &Path, real: &Path) -> io::Result<File> {
     let by_path = fs::metadata(path)?;
     let is_same = fs::symlink_metadata(real)
@@ -106,11 +106,11 @@ fn open_special(path: &Path, real: &Path) -> io::Result<File> {
     }
 }
 
-/// The path of what is behind the symbolic links of a path, also if it doesn't exist yet.
+/// Resolves the symbolic links of a path, which needn't exist.
 ///
 /// # Errors
-/// Something of somebody else in a folder for all; for root, a link of somebody else that is the last part.
-fn behind_links(path: &Path) -> io::Result<PathBuf> {
+/// If another user made a part of the path in a shared folder, or, for root, a link as its last part.
+fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut at = PathBuf::new();
     let mut left = parts(&std::path::absolute(path)?);
     let mut links = 0;
@@ -142,7 +142,7 @@ fn behind_links(path: &Path) -> io::Result<PathBuf> {
     Ok(at)
 }
 
-/// The parts of a path, the first last.
+/// The parts of a path in reverse order.
 fn parts(path: &Path) -> Vec<PathBuf> {
     let named = path.components().filter(|part| *part != Component::CurDir);
     let parts = named.map(|part| PathBuf::from(part.as_os_str()));
@@ -151,8 +151,8 @@ fn parts(path: &Path) -> Vec<PathBuf> {
     parts
 }
 
-/// Refuses what somebody else has put into a folder for all, and whatever link of somebody else that root would write
-/// through.
+/// Rejects files and links that another user made in a shared folder and, for root, every link of another user as the
+/// last part.
 fn check(data: &Metadata, folder: &Metadata, is_last: bool) -> io::Result<()> {
     const STICKY_AND_FOR_ALL: u32 = 0o1002;
     const ROOT: u32 = 0;
@@ -171,12 +171,12 @@ fn check(data: &Metadata, folder: &Metadata, is_last: bool) -> io::Result<()> {
 }
 
 fn remove_leftover(temporary: &Path) {
-    // The error before is the one to report; a leftover is the lesser evil.
+    // The original error is reported instead.
     let _ = fs::remove_file(temporary);
 }
 
-/// What a function makes in the folder of another file, and its name. The function must fail if there is something, so
-/// that nobody can place a link where the file will be.
+/// Makes a file by the function beside another one, and returns its name. The function must fail if the name exists, so
+/// that nobody can place a link there.
 fn create_beside<T>(
     path: &Path,
     make: impl Fn(&Path) -> io::Result<T>,

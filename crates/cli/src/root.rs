@@ -1,8 +1,7 @@
-//! A file system below a root, read as by a program for which the root is `/`.
+//! A file system below a root, as a program with that root sees it.
 //!
-//! Links of an image lead to places of the image: an absolute one starts at the root, and `..` ends there. Only regular files
-//! are read, because others may block or never end. It protects from what an image contains, not from who changes the image
-//! meanwhile.
+//! Links are resolved within the root: absolute ones start there, and `..` stops there. Only regular files are read,
+//! because reading others may block. Concurrent changes of the image are not protected against.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -10,31 +9,31 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// The most links in a path, as in the kernel.
+/// The most links in a path; the kernel's limit.
 const MAX_LINKS: usize = 40;
 
-/// The root.
+/// The root of a file system.
 #[derive(Clone, Debug)]
 pub struct Root(PathBuf);
 
 impl Root {
-    /// A root by its own path.
+    /// The root at this path.
     ///
     /// # Errors
-    /// If it isn't there.
+    /// If it doesn't exist.
     pub fn new(path: &Path) -> io::Result<Root> {
         path.metadata().map(|_| Root(path.to_owned()))
     }
 
-    /// Whether it is that of this process.
+    /// Whether it is the root of this process.
     pub fn is_own(&self) -> bool {
         fs::canonicalize(&self.0).is_ok_and(|real| real == Path::new("/"))
     }
 
-    /// Where a path below the root leads, without links. What isn't there keeps its name.
+    /// Resolves a path below the root. Parts that don't exist are kept.
     ///
     /// # Errors
-    /// If it leads through too many links.
+    /// If the path has too many links.
     pub fn at(&self, inside: &Path) -> io::Result<PathBuf> {
         let mut left = reversed(inside);
         let mut at = PathBuf::new();
@@ -63,7 +62,7 @@ impl Root {
         Ok(self.0.join(at))
     }
 
-    /// The same for a name that may be a link itself: only the folders before it are followed.
+    /// Resolves the folders of a path, but not its last part, which may be a link.
     pub fn place(&self, inside: &Path) -> io::Result<PathBuf> {
         match (inside.parent(), inside.file_name()) {
             (Some(folder), Some(name)) => Ok(self.at(folder)?.join(name)),
@@ -71,7 +70,7 @@ impl Root {
         }
     }
 
-    /// The paths below the root at which the first program of this name in these folders is looked for, up to its own.
+    /// The candidates for a program of this name in these folders, up to the first that exists.
     pub fn search(&self, folders: &[String], name: &str) -> Option<Vec<String>> {
         let paths = folders.iter().map(|folder| format!("{folder}/{name}"));
         let mut paths: Vec<String> = paths.collect();
@@ -88,7 +87,7 @@ impl Root {
         self.read_bounded(inside, u64::MAX)
     }
 
-    /// The content of a regular file of at most so many bytes.
+    /// The content of a regular file, up to this size.
     pub fn read_bounded(&self, inside: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
         let path = self.at(inside)?;
         if !path.metadata()?.is_file() {
@@ -105,7 +104,7 @@ impl Root {
         }
     }
 
-    /// The names in a folder; none if it isn't there.
+    /// The names in a folder; none if it doesn't exist.
     pub fn names(&self, folder: &Path) -> Vec<String> {
         let entries = self.at(folder).and_then(fs::read_dir);
         let entries = entries.into_iter().flatten().flatten();
@@ -115,7 +114,7 @@ impl Root {
     }
 }
 
-/// The parts of a path that matter, the last first; the first of an absolute path is `/`.
+/// The parts of a path without `.`, in reverse order; the last is `/` if the path is absolute.
 fn reversed(path: &Path) -> Vec<OsString> {
     let parts = path.components().filter(|part| *part != Component::CurDir);
     parts

@@ -11,13 +11,12 @@ use super::load::{LoadArgs, on_this_machine, read_input, reading, warn, warn_ins
 use super::target::TargetArgs;
 use super::{Failure, Global};
 
-/// Reads what an argument names: a file, a list of them with commas, or a folder of programs. Warnings go to
-/// standard error.
+/// Reads a file, a list of files with commas, or a folder of programs. Prints warnings.
 pub fn read(argument: &str, load: &LoadArgs, global: &Global) -> Result<Side, Failure> {
     read_by(argument, &SideOptions::default(), load, global)
 }
 
-/// The same with options for this side alone. Those without effect on it are refused.
+/// Reads it with options for this side alone; options without effect are rejected.
 pub fn read_alone(
     argument: &str,
     own: &SideOptions,
@@ -64,13 +63,13 @@ pub fn stack(filters: impl IntoIterator<Item = NamedProgram>) -> Result<Stack, F
     })
 }
 
-/// The filters of one task as few as they can be.
+/// The filters of one task, merged into as few as possible.
 pub fn optimised(stack: &Stack, options: &CompileOptions) -> Result<Optimised, Failure> {
     optimise(stack, options, Split::Never)
         .map_err(|error| Failure::bug(error.to_string(), "please report this with the input"))
 }
 
-/// The filters of one task as one program; `None` if they don't fit into one.
+/// The filters of one task as one program; `None` if it would be too long.
 pub fn single(stack: &Stack, options: &CompileOptions) -> Result<Option<Program>, Failure> {
     if let [one] = stack.programs() {
         return Ok(Some(one.clone()));

@@ -1,8 +1,8 @@
-//! Which release of systemd is installed: on this machine, or in an image.
+//! The installed release of systemd, on this machine or in an image.
 //!
-//! Nothing is executed. The manager's library, `libsystemd-core-252.so`, has the main release in its name and the release of
-//! the distribution in a text, `Manager: systemd 252 (252.39-1~deb12u2)`. Where the text isn't found, any release of the
-//! branch may be meant. Where several are installed, none is known.
+//! Nothing is executed. The manager's library, `libsystemd-core-252.so`, has the major release in its name, and
+//! contains the distribution's release in a text: `Manager: systemd 252 (252.39-1~deb12u2)`. Without the text the point
+//! release is unknown. With several installed releases the result is none.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,24 +12,24 @@ use tamis_policy::systemd::{PointRelease, SystemdVersion};
 
 use super::root::Root;
 
-/// The folders of libraries, each of which has systemd's below it, or those of architectures.
+/// The folders of libraries; systemd's are below each, or below a folder of an architecture.
 const FOLDERS: [&str; 3] = ["usr/lib", "usr/lib64", "lib"];
-/// What the name of the manager's library begins with.
+/// The prefix of the manager's library.
 const MANAGER: &str = "libsystemd-core-";
-/// What the names of systemd's libraries begin with.
+/// The prefixes of systemd's libraries.
 const LIBRARIES: [&str; 2] = [MANAGER, "libsystemd-shared-"];
-/// Before the release in a file of the manager.
+/// The text before the release in the manager's library.
 const MARK: &[u8] = b"Manager: systemd ";
-/// What is read of the text behind it.
+/// The most bytes that are read after it.
 const MAX_TEXT_BYTES: usize = 200;
 
-/// The release that is installed on this machine, if there is one.
-pub fn of_machine() -> Option<SystemdVersion> {
+/// The release of this machine; `None` if there is none.
+pub fn installed() -> Option<SystemdVersion> {
     static FOUND: OnceLock<Option<SystemdVersion>> = OnceLock::new();
     *FOUND.get_or_init(|| only(&versions(&Root::new(Path::new("/")).ok()?)))
 }
 
-/// The only one of several releases. Of a branch of which one file says more than others that counts.
+/// The only release; `None` if there are several. If files of one branch differ in detail, the most precise counts.
 pub fn only(found: &BTreeSet<SystemdVersion>) -> Option<SystemdVersion> {
     let is_exact = |own: &&SystemdVersion| own.point != PointRelease::Unknown;
     let exact: Vec<SystemdVersion> = found.iter().filter(is_exact).copied().collect();
@@ -49,12 +49,12 @@ pub fn versions(root: &Root) -> BTreeSet<SystemdVersion> {
         let of_arches = of_arches.map(|name| folder.join(name).join("systemd"));
         for place in [folder.join("systemd")].into_iter().chain(of_arches) {
             for name in root.names(&place) {
-                let Some(major) = of_name(&name) else {
+                let Some(major) = major_in_name(&name) else {
                     continue;
                 };
                 let is_manager = name.starts_with(MANAGER);
                 let text = is_manager.then(|| root.read(&place.join(&name)).ok());
-                let exact = text.flatten().and_then(|text| of_content(&text));
+                let exact = text.flatten().and_then(|text| release_in_content(&text));
                 let exact = exact.filter(|own| own.major == major);
                 versions.insert(exact.unwrap_or(SystemdVersion::unknown_of(major)));
             }
@@ -63,8 +63,8 @@ pub fn versions(root: &Root) -> BTreeSet<SystemdVersion> {
     versions
 }
 
-/// The main release in the name of a library: 255 of `libsystemd-shared-255.4-1.so`.
-fn of_name(name: &str) -> Option<u16> {
+/// The major release in the name of a library: 255 of `libsystemd-shared-255.4-1.so`.
+fn major_in_name(name: &str) -> Option<u16> {
     let mut starts = LIBRARIES.into_iter();
     let version = starts.find_map(|start| name.strip_prefix(start))?;
     let version = version.strip_suffix(".so")?;
@@ -72,8 +72,8 @@ fn of_name(name: &str) -> Option<u16> {
     version[..digits.unwrap_or(version.len())].parse().ok()
 }
 
-/// The release that a file of the manager says: that between the brackets.
-fn of_content(bytes: &[u8]) -> Option<SystemdVersion> {
+/// The release in the manager's library, between the parentheses.
+fn release_in_content(bytes: &[u8]) -> Option<SystemdVersion> {
     let places = bytes.windows(MARK.len());
     let place = places.into_iter().position(|window| window == MARK)?;
     let rest = &bytes[place + MARK.len()..];
@@ -81,7 +81,7 @@ fn of_content(bytes: &[u8]) -> Option<SystemdVersion> {
     let inside = text.split_once('(')?.1.split_once(')')?.0;
     let version: SystemdVersion = inside.parse().ok()?;
     Some(match version.point {
-        // A distribution may have changed it without a number.
+        // A distribution may have patched it without a new number.
         PointRelease::Newest => SystemdVersion::unknown_of(version.major),
         _ => version,
     })
@@ -93,35 +93,36 @@ mod tests {
 
     #[test]
     fn a_version_is_the_number_that_a_name_begins_with() {
-        assert_eq!(of_name("libsystemd-shared-252.so"), Some(252));
-        assert_eq!(of_name("libsystemd-core-255.4-1.fc40.so"), Some(255));
-        assert_eq!(of_name("libsystemd-shared.so"), None);
-        assert_eq!(of_name("libudev-252.so"), None);
+        assert_eq!(major_in_name("libsystemd-shared-252.so"), Some(252));
+        assert_eq!(major_in_name("libsystemd-core-255.4-1.fc40.so"), Some(255));
+        assert_eq!(major_in_name("libsystemd-shared.so"), None);
+        assert_eq!(major_in_name("libudev-252.so"), None);
     }
 
     #[test]
     fn a_release_is_read_in_the_text_of_the_manager() {
-        let of = |text: &str| of_content(&[b"\x7fELF\0", text.as_bytes(), b"\0rest"].concat());
+        let read =
+            |text: &str| release_in_content(&[b"\x7fELF\0", text.as_bytes(), b"\0rest"].concat());
         let release = |text: &str| text.parse().ok();
         let text = "%sManager: systemd 257.13 (257.13-1~deb13u1)\n";
-        assert_eq!(of(text), release("257.13"));
+        assert_eq!(read(text), release("257.13"));
         let unknown = Some(SystemdVersion::unknown_of(252));
-        assert_eq!(of("Manager: systemd 252 (252-32.el9_4.7)"), unknown);
-        assert_eq!(of("Manager: systemd 252 (252)"), unknown);
-        assert_eq!(of("systemd 252 (252.1)"), None);
-        assert_eq!(of("Manager: systemd 252 (252.1"), None);
+        assert_eq!(read("Manager: systemd 252 (252-32.el9_4.7)"), unknown);
+        assert_eq!(read("Manager: systemd 252 (252)"), unknown);
+        assert_eq!(read("systemd 252 (252.1)"), None);
+        assert_eq!(read("Manager: systemd 252 (252.1"), None);
     }
 
     #[test]
     fn of_several_releases_none_is_known() {
-        let of = |texts: &[&str]| {
+        let release = |texts: &[&str]| {
             let all = texts.iter().map(|text| text.parse().expect("a version"));
             only(&all.collect())
         };
-        assert_eq!(of(&["252.38", "252-1"]), "252.38".parse().ok());
-        assert_eq!(of(&["252-1"]), Some(SystemdVersion::unknown_of(252)));
-        assert_eq!(of(&["252.38", "252.39"]), None);
-        assert_eq!(of(&["252.38", "257.1"]), None);
-        assert_eq!(of(&[]), None);
+        assert_eq!(release(&["252.38", "252-1"]), "252.38".parse().ok());
+        assert_eq!(release(&["252-1"]), Some(SystemdVersion::unknown_of(252)));
+        assert_eq!(release(&["252.38", "252.39"]), None);
+        assert_eq!(release(&["252.38", "257.1"]), None);
+        assert_eq!(release(&[]), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Targets of optimisation: a profile, an objective, an effort, a kernel or evaluator.
 //!
-//! None of them changes the result of a filter, only its speed. So a profile that doesn't fit the policy is
-//! only a warning.
+//! Targets change the speed of a filter, never its actions. A profile that doesn't match the policy is therefore only a
+//! warning.
 
 use clap::ValueEnum;
 use tamis_compiler::{CompileOptions, Effort, Objective, Target};
@@ -13,7 +13,7 @@ use tamis_session::{LoadOptions, Loaded, Policy, check};
 use super::load::LoadArgs;
 use super::{Failure, Global, budget, profile};
 
-/// What to optimise for; `--kernel` is among the options of [`LoadArgs`](super::load::LoadArgs).
+/// Targets of optimisation; `--kernel` is an option of [`LoadArgs`](super::load::LoadArgs).
 #[derive(clap::Args, Debug, Default)]
 #[command(next_help_heading = "Compiling")]
 pub struct TargetArgs {
@@ -33,7 +33,7 @@ pub struct TargetArgs {
     effort: Option<Work>,
 }
 
-/// The command line's names of the efforts.
+/// Efforts by their names on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Work {
     /// The fastest filter that is found
@@ -42,7 +42,7 @@ enum Work {
     Quick,
 }
 
-/// The command line's names of the targets.
+/// Targets by their names on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Runner {
     /// The kernel
@@ -51,7 +51,7 @@ enum Runner {
     User,
 }
 
-/// The command line's names of the objectives.
+/// Objectives by their names on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Goal {
     /// The expected number of executed instructions
@@ -63,7 +63,7 @@ enum Goal {
 }
 
 impl TargetArgs {
-    /// Refuses options without effect because all inputs of a command are programs: nothing is compiled.
+    /// Rejects these options if all inputs are programs: nothing is compiled.
     pub fn check_use<'l>(
         &self,
         inputs: impl Iterator<Item = &'l Loaded> + Clone,
@@ -74,7 +74,7 @@ impl TargetArgs {
         self.check_objective_use(inputs)
     }
 
-    /// The same for a command that has another use for a profile.
+    /// Rejects the options other than a profile, for a command that uses the profile otherwise.
     pub fn check_objective_use<'l>(
         &self,
         inputs: impl Iterator<Item = &'l Loaded> + Clone,
@@ -100,7 +100,7 @@ impl TargetArgs {
         ]
     }
 
-    /// The filters of a command that installs them, and how to compile them.
+    /// The filters of a command that installs them, and the options for compiling them.
     pub fn load_stack(
         &self,
         inputs: &[String],
@@ -116,8 +116,7 @@ impl TargetArgs {
         Ok((loaded, options))
     }
 
-    /// The options for the compiler. Tables among the profiles are about the architecture of calls that
-    /// name none.
+    /// The options for the compiler. Profiles without an architecture are for the architecture of calls that name none.
     pub fn options(&self, load: &LoadOptions, global: &Global) -> Result<CompileOptions, Failure> {
         let profile = match self.profiles.as_slice() {
             [] => None,
@@ -146,7 +145,7 @@ impl TargetArgs {
     }
 }
 
-/// Flags of the kernel's for filters that are installed.
+/// The kernel's flags for installing filters.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct FlagArgs {
     /// Let the kernel write an audit record for every action except allow
@@ -158,7 +157,7 @@ pub struct FlagArgs {
 }
 
 impl FlagArgs {
-    /// Those that were asked for.
+    /// The given flags.
     pub fn flags(self) -> Flags {
         let wanted = [(Flag::Log, self.log), (Flag::SpecAllow, self.spec_allow)];
         let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
@@ -166,7 +165,7 @@ impl FlagArgs {
     }
 }
 
-/// The flags that the policy of a filter asks for.
+/// The flags that a policy requires.
 pub fn wanted_flags(policy: Option<&Policy>) -> Flags {
     let names = policy.iter().flat_map(|policy| &policy.installation.flags);
     names
@@ -174,7 +173,7 @@ pub fn wanted_flags(policy: Option<&Policy>) -> Flags {
         .fold(Flags::NONE, |flags, flag| flags | flag)
 }
 
-/// Warns if the profile seems to be of another program than the policy.
+/// Warns if the profile seems to be that of a program for another policy.
 pub fn warn_profile_mismatch(options: &CompileOptions, policy: &Policy, global: &Global) {
     let Some(profile) = &options.profile else {
         return;

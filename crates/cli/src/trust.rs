@@ -1,9 +1,9 @@
-//! Which paths only this user and root can change.
+//! Paths that only this user and root can change.
 //!
-//! A path that another program gets is used later than it was checked, perhaps by a process with more rights than its
-//! owner's. So each folder on the way to it has to belong to this user or to root, and nobody else may write there.
-//! What is read at once may lie below a folder for all with the sticky bit, such as `/tmp`, where nobody can move what
-//! is somebody else's; a path that lasts may not, because such folders are emptied, and then anybody can make it anew.
+//! A path for another program is used later than it is checked, perhaps by a process with more privileges than its
+//! owner. Each folder of the path must therefore belong to this user or root and be writable for nobody else. A path
+//! for immediate use may also be in a folder with the sticky bit, such as `/tmp`, where users can't move files of
+//! others. A lasting path may not: such folders are emptied, and then anybody can create the path anew.
 
 use std::fs;
 use std::io;
@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 
 use tamis_session::path_text::PathText as _;
 
-/// The bit by which only owners move and remove files of a folder.
+/// The sticky bit: only owners move and remove files of the folder.
 const STICKY: u32 = 0o1000;
-/// The bits by which the group and all others write.
+/// The bits for writing by the group and by all others.
 const GROUP_WRITES: u32 = 0o020;
 const ALL_WRITE: u32 = 0o002;
 
-/// For how long a path has to be safe.
+/// The time for which a path must be safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// It is read at once.
+    /// It is used at once.
     Now,
-    /// It is used by others, at any time.
+    /// It may be used at any time.
     Lasting,
 }
 
@@ -35,15 +35,15 @@ pub fn own_user() -> io::Result<u32> {
     Ok(fs::metadata("/proc/self")?.uid())
 }
 
-/// Root's number, the owner of `/`; `None` in a user namespace that doesn't have it. There the kernel shows one number for all
-/// users outside, so root's files can't be told from those of others.
+/// The user ID of root, the owner of `/`; `None` in a user namespace without root. There the kernel shows one user ID
+/// for all outside users, so files of root can't be distinguished.
 fn root_user() -> io::Result<Option<u32>> {
     let owner = fs::metadata("/")?.uid();
     let map = fs::read_to_string("/proc/self/uid_map")?;
     Ok(is_mapped(&map, owner).then_some(owner))
 }
 
-/// Whether a user namespace with this map has a user of this number.
+/// Whether a user namespace with this map has this user ID.
 fn is_mapped(map: &str, user: u32) -> bool {
     let user = u64::from(user);
     map.lines().any(|line| {
@@ -57,12 +57,12 @@ fn is_mapped(map: &str, user: u32) -> bool {
     })
 }
 
-/// Why somebody else can change what is at a path, as a clause about the file or folder; `None` if nobody can.
+/// The reason why another user can change a path, as a clause about the file or folder; `None` if none can.
 ///
-/// Each part of the path is looked at from the root on, so that nobody can change a part behind the look.
+/// The parts are checked from the root on, so that a checked part can't be changed afterwards.
 ///
 /// # Errors
-/// If the path isn't there.
+/// If the path doesn't exist.
 pub fn weakness(path: &Path, span: Span) -> io::Result<Option<String>> {
     let path = fs::canonicalize(path)?;
     let own = own_user()?;
@@ -73,7 +73,7 @@ pub fn weakness(path: &Path, span: Span) -> io::Result<Option<String>> {
         let data = fs::symlink_metadata(part)?;
         let (owner, mode) = (data.uid(), data.mode());
         let is_held = span == Span::Now && data.is_dir() && mode & STICKY != 0 && part != path;
-        // By convention a group of the user's own number has no other members.
+        // By convention a group with the user's own number has no other members.
         let by_group = mode & GROUP_WRITES != 0 && data.gid() != own;
         let why = if data.file_type().is_symlink() {
             "became a symbolic link".to_owned()
@@ -91,7 +91,7 @@ pub fn weakness(path: &Path, span: Span) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// The nearest folder on the way to a path that is there.
+/// The nearest existing folder of a path.
 pub fn nearest_folder(path: &Path) -> PathBuf {
     let mut there = path.ancestors().filter(|folder| folder.is_dir());
     there.next().unwrap_or(Path::new("/")).to_owned()

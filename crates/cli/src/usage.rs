@@ -9,7 +9,7 @@ use tamis_report::help::HelpReport;
 
 use crate::{Failure, Global, exit, message, output};
 
-/// The error without the advice to give an unknown option to what follows as the name of a command.
+/// The error without clap's suggestion to pass an unknown option to a command.
 pub fn without_command(mut error: clap::Error) -> clap::Error {
     let usage = error.get(ContextKind::Usage).map(ToString::to_string);
     if error.kind() == ErrorKind::UnknownArgument
@@ -29,24 +29,24 @@ pub fn without_command(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Prints the help or version that was asked for as a document, and gives the exit code.
+/// Prints the help or version as a document and returns the exit code.
 fn help_document(text: String) -> u8 {
     let document = HelpReport::new(env!("CARGO_PKG_VERSION"), text);
     let json = output::document_json(&document);
     match json.and_then(|json| output::print(json.as_bytes())) {
         Ok(()) => exit::OK,
-        // Where no document can be written.
+        // No document can be written.
         Err(failure) => failure.report(&Global::default()),
     }
 }
 
-/// Tells of wrong usage, or prints the help or version that was asked for.
+/// Reports wrong usage, or prints the help or version.
 pub fn misused(error: &clap::Error) -> ExitCode {
     let is_request = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     );
-    // What follows `--` is another command's.
+    // Words after `--` belong to another command.
     let mut words = std::env::args_os().take_while(|word| word != "--");
     if !words.any(|word| word == "--json") {
         let can_print = match is_request {
@@ -60,7 +60,7 @@ pub fn misused(error: &clap::Error) -> ExitCode {
                 message(&format!("error: cannot write to standard output: {error}"));
                 ExitCode::from(exit::ENVIRONMENT)
             }
-            // A mistake that can't be told leaves only the exit code.
+            // If the error can't be printed, the exit code is the only report.
             _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE)),
         };
     }

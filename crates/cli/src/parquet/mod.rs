@@ -1,6 +1,7 @@
-//! Fleets of profiles as Parquet: what every engine for tables reads.
+//! Fleets of profiles as Parquet, the table format of analytics engines.
 //!
-//! `docs/book/fleets.md` has the columns. Reading and writing need the feature `parquet`, because its crates take long to build.
+//! `docs/book/fleets.md` lists the columns. Reading and writing need the feature `parquet`, because its crates take
+//! long to build.
 
 #[cfg(feature = "parquet")]
 mod columns;
@@ -18,10 +19,9 @@ use tamis_session::path_text::path_of;
 #[cfg(feature = "parquet")]
 pub use write::bytes;
 
-/// The first bytes of a file.
 const MAGIC: &[u8; 4] = b"PAR1";
 
-/// Whether a file is Parquet, by its first bytes. A pipe isn't opened: what is read of it is gone, and its writer may have ended.
+/// Whether the first bytes of a file are those of Parquet. A pipe isn't opened: its bytes could not be read again.
 pub fn is_parquet(path: &str) -> bool {
     let mut first = [0; 4];
     let is_file = fs::metadata(path_of(path)).is_ok_and(|metadata| metadata.is_file());
@@ -42,12 +42,12 @@ mod absent {
         )
     }
 
-    /// Reads nothing.
+    /// Always fails.
     pub fn read(_path: &str) -> Result<Fleet, Failure> {
         Err(failure())
     }
 
-    /// Writes nothing.
+    /// Always fails.
     pub fn bytes(_fleet: &Fleet) -> Result<Vec<u8>, Failure> {
         Err(failure())
     }

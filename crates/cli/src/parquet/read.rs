@@ -1,7 +1,7 @@
-//! A file of Parquet as a fleet: rows that tamis wrote, or sums that another engine made of them.
+//! Reading a fleet from Parquet: rows that tamis wrote, or sums by another engine.
 //!
-//! Columns are found by their names, and whole numbers are read in all the types that engines give to sums: with
-//! 32 or 64 bits, and decimal without digits after the point.
+//! Columns are found by name. Integers are read from all types that engines use for sums: 32 or 64 bits, and decimals
+//! without fractional digits.
 
 use std::fs::File;
 
@@ -16,10 +16,10 @@ use tamis_session::path_text::path_of;
 
 use crate::{Failure, quietly};
 
-/// The most rows of a group, which is held in memory.
+/// The most rows of a group, because a group is held in memory.
 const MAX_GROUP: i64 = 1 << 24;
 
-/// What a column has in each row of a group.
+/// A column of a group.
 enum Column {
     /// No such column.
     Missing,
@@ -32,11 +32,11 @@ pub fn read(path: &str) -> Result<Fleet, Failure> {
     let damaged = |error: ParquetError| Failure::input(format!("{path}: {error}"));
     let file =
         File::open(path_of(path)).map_err(|error| Failure::input(format!("{path}: {error}")))?;
-    let reader = sound(|| SerializedFileReader::new(file)).map_err(damaged)?;
+    let reader = catch_panic(|| SerializedFileReader::new(file)).map_err(damaged)?;
     let mut collected = Collected::default();
     let mut rows = 0;
     for number in 0..reader.num_row_groups() {
-        let group = sound(|| Group::read(reader.get_row_group(number)?.as_ref()));
+        let group = catch_panic(|| Group::read(reader.get_row_group(number)?.as_ref()));
         let group = group.map_err(damaged)?;
         let mut run = None;
         for row in 0..group.rows {
@@ -64,8 +64,9 @@ pub fn read(path: &str) -> Result<Fleet, Failure> {
     fleet.map_err(|error| Failure::input(format!("{path}: {}", error.message())))
 }
 
-/// What the crate reads, which panics at some damage, such as a negative place of a column: that is the file's mistake, too.
-fn sound<R>(read: impl FnOnce() -> Result<R, ParquetError>) -> Result<R, ParquetError> {
+/// Runs the reader of the crate, which panics on some damaged files, such as one with a negative offset. The panic
+/// becomes an error about the file.
+fn catch_panic<R>(read: impl FnOnce() -> Result<R, ParquetError>) -> Result<R, ParquetError> {
     let damage = || ParquetError::General("the file is damaged".to_owned());
     quietly(read).unwrap_or_else(|| Err(damage()))
 }
@@ -111,7 +112,7 @@ impl Group {
         })
     }
 
-    /// Puts the run of a row in the place of the last one, if it is another one.
+    /// Replaces the current run by that of a row, if it is a different one.
     fn run(
         &self,
         row: usize,
@@ -167,7 +168,7 @@ impl Group {
     }
 }
 
-/// Six numbers in hexadecimal.
+/// Parses six hexadecimal numbers.
 fn list(text: &str) -> Option<Args> {
     let mut args = Args::default();
     let mut words = text.split(' ');
@@ -193,7 +194,7 @@ impl Column {
     }
 }
 
-/// A column of a group, by its name.
+/// Reads a column of a group by its name.
 fn column(group: &dyn RowGroupReader, name: &str, rows: usize) -> Result<Column, ParquetError> {
     let columns = group.metadata().columns();
     let place = columns
@@ -238,7 +239,7 @@ fn column(group: &dyn RowGroupReader, name: &str, rows: usize) -> Result<Column,
     }
 }
 
-/// A number as decimal columns have it. `None` if it is negative or has more than 64 bits.
+/// A number of a decimal column; `None` if it is negative or has more than 64 bits.
 fn big_endian(bytes: &[u8]) -> Option<u64> {
     let start = bytes
         .iter()
@@ -254,7 +255,7 @@ fn big_endian(bytes: &[u8]) -> Option<u64> {
     })
 }
 
-/// All values of a column; one without optional values has no levels.
+/// All values of a column; a column without optional values has no levels.
 fn values<T: DataType, R>(
     mut reader: ColumnReaderImpl<T>,
     rows: usize,

@@ -1,4 +1,4 @@
-//! A fleet as a file of Parquet.
+//! Writing a fleet as Parquet.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::columns::SCHEMA;
 use crate::Failure;
 use crate::profile::refuse;
 
-/// The rows of a group: engines read groups in parallel.
+/// The rows of a group; engines read groups in parallel.
 const GROUP: usize = 1 << 18;
 
-/// The values of a column that may be missing.
+/// A column with optional values.
 struct Optional<T> {
     values: Vec<T>,
     is_there: Vec<i16>,
@@ -59,7 +59,7 @@ struct Group {
     runs: Vec<i64>,
 }
 
-/// Why nothing is written.
+/// The reason why nothing is written.
 enum Error {
     Overlap(Overlap),
     Parquet(ParquetError),
@@ -124,7 +124,7 @@ impl Group {
         let name = key.call.and_then(|(arch, nr)| syscall::name(arch, nr));
         self.call.push(name.map(ByteArray::from));
         self.arg.push(key.arg.map(i32::from));
-        // The bits of a number without a sign are what this type of column has.
+        // The column's type stores the bits of an unsigned number.
         self.value.push(key.value.map(u64::cast_signed));
         self.args.push(key.args.map(|args| {
             let args = args.map(|value| format!("{value:#x}"));

@@ -190,7 +190,7 @@ fn document(
         ProgramReport::from_program(program, &archs, filter.remarks(), options)
     });
     let digest = format!("sha256:{}", sha256(&program.to_bytes()));
-    let could_have = load::could_have(policy);
+    let could_have = load::runnable_arches(policy);
     CompileReport::from_compiled(policy.name.clone(), digest, filter, report, could_have)
 }
 

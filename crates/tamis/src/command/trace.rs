@@ -176,8 +176,13 @@ fn watch(
             }
         });
         let on = tamis_platform::watching();
-        let ended =
-            platform::run_guest(on, &args.command, filter, watched, platform::Told::Results);
+        let ended = platform::run_guest(
+            on,
+            &args.command,
+            filter,
+            watched,
+            platform::GuestEvents::Results,
+        );
         is_over.store(true, Ordering::Release);
         ticker.thread().unpark();
         ended

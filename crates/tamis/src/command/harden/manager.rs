@@ -71,7 +71,7 @@ impl Release {
 /// machine's runs.
 fn version(root: &Root) -> Option<SystemdVersion> {
     match systemd::versions(root) {
-        found if found.is_empty() => systemd::of_machine(),
+        found if found.is_empty() => systemd::installed(),
         found => systemd::only(&found),
     }
 }

@@ -8,7 +8,7 @@ use tamis_recorder::caught::Counting;
 
 use super::watch::Watch;
 use crate::cli::Failure;
-use crate::cli::platform::{self, Told};
+use crate::cli::platform::{self, GuestEvents};
 
 /// Runs a command on a platform to its end.
 pub(super) fn record_command(
@@ -18,11 +18,11 @@ pub(super) fn record_command(
     command: &[OsString],
 ) -> Result<Ended, Failure> {
     let caps = on.caps();
-    let told = match (caps.patches_sites, caps.sees_results) {
-        (true, _) => Told::Uncounted(counting.tally()),
-        (false, true) => Told::Results,
-        (false, false) => Told::Calls,
+    let events = match (caps.patches_sites, caps.sees_results) {
+        (true, _) => GuestEvents::Uncounted(counting.tally()),
+        (false, true) => GuestEvents::Results,
+        (false, false) => GuestEvents::Calls,
     };
     let filter = Counting::filter();
-    watch.during(|| platform::run_guest(on, command, &filter, counting, told))
+    watch.during(|| platform::run_guest(on, command, &filter, counting, events))
 }
