@@ -8,6 +8,9 @@
 use crate::arch::Arch;
 use crate::generated::constants::{ENDS, NAMES, VALUES, overrides};
 
+/// Stands for no value in the tables; no constant has it.
+pub(crate) const ABSENT: u64 = 0x8000_0000_0000_0001;
+
 fn name(index: usize) -> &'static str {
     let start = index.checked_sub(1).map_or(0, |before| ENDS[before]);
     &NAMES[start as usize..ENDS[index] as usize]
@@ -47,10 +50,11 @@ pub fn value(arch: Arch, name: &str) -> Option<u64> {
 
 fn value_at(arch: Arch, index: usize) -> Option<u64> {
     let overrides = overrides(arch);
-    match overrides.binary_search_by_key(&index, |&(index, _)| usize::from(index)) {
+    let value = match overrides.binary_search_by_key(&index, |&(index, _)| usize::from(index)) {
         Ok(found) => overrides[found].1,
         Err(_) => VALUES[index],
-    }
+    };
+    (value != ABSENT).then_some(value)
 }
 
 /// The names that have a value on an architecture, sorted.
@@ -99,7 +103,7 @@ mod tests {
                 "{name}"
             );
             for arch in Arch::all() {
-                let has_override = |&&(at, _): &&(u16, _)| usize::from(at) == index;
+                let has_override = |&&(at, _): &&(u16, u64)| usize::from(at) == index;
                 if let Some((_, value)) = overrides(arch).iter().find(has_override) {
                     assert_ne!(value, common, "{arch} {name}");
                 }

@@ -305,16 +305,19 @@ fn number(text: &str) -> Result<u64> {
     value.with_context(|| format!("value `{text}`"))
 }
 
+/// Stands for no value in the tables, as in `crates/abi/src/consts.rs`: no constant has it.
+const ABSENT: u64 = 0x8000_0000_0000_0001;
+
 /// The Rust tables of the data file.
 pub(super) fn generate(data: &str) -> Result<Output> {
-    let (mut names, mut values, mut ends) = (String::new(), String::new(), Vec::new());
+    let (mut names, mut values, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     let mut overrides: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut end = 0;
     for (index, fields) in super::csv_rows(data).enumerate() {
         ensure!(fields.len() == 3, "{DATA}: {fields:?}");
         let name = fields[0];
-        writeln!(names, "    {name}\\")?;
-        writeln!(values, "    {}, // {name}", in_rust(fields[1])?)?;
+        names.push(name.to_owned());
+        values.push(format!("{},", in_rust(fields[1])?));
         end += name.len();
         ends.push(format!("{end},"));
         for word in fields[2].split_whitespace() {
@@ -329,16 +332,17 @@ pub(super) fn generate(data: &str) -> Result<Output> {
         &[DATA],
         "linux-raw-sys 0.12.1, Debian 12's linux-libc-dev and libc6-dev cross packages",
     );
-    text.push_str("use crate::Arch;\n\n");
+    text.push_str("use crate::Arch;\nuse crate::consts::ABSENT;\n\n");
     text.push_str("/// All names, sorted, one after the other.\n");
-    write!(text, "pub(crate) static NAMES: &str = \"\\\n{names}\";\n\n")?;
-    text.push_str("/// The end of each name in `NAMES`.\n");
+    text.push_str("pub(crate) static NAMES: &str = ");
+    super::literal(&mut text, names.into_iter());
+    text.push_str(";\n\n/// The end of each name in `NAMES`.\n");
     writeln!(text, "pub(crate) static ENDS: [u32; {count}] = [")?;
     super::wrapped(&mut text, "    ", ends.into_iter());
     text.push_str("];\n\n/// The value of each name that holds where `overrides` has none.\n");
-    writeln!(text, "pub(crate) static VALUES: [Option<u64>; {count}] = [")?;
-    text.push_str(&values);
-    text.push_str("];\n\ntype Overrides = &'static [(u16, Option<u64>)];\n\n");
+    writeln!(text, "pub(crate) static VALUES: [u64; {count}] = [")?;
+    super::wrapped(&mut text, "    ", values.into_iter());
+    text.push_str("];\n\ntype Overrides = &'static [(u16, u64)];\n\n");
     text.push_str(
         "/// What differs on an architecture: indices into `VALUES`, ascending, and values.\n",
     );
@@ -366,13 +370,17 @@ pub(super) fn generate(data: &str) -> Result<Output> {
 /// An optional value of the data file as a Rust expression.
 fn in_rust(value: &str) -> Result<String> {
     if matches!(value, "" | "-") {
-        return Ok("None".to_owned());
+        return Ok("ABSENT".to_owned());
     }
     let value = number(value)?;
+    ensure!(
+        value != ABSENT,
+        "a constant has the value that stands for none"
+    );
     Ok(if value < 1024 {
-        format!("Some({value})")
+        format!("{value}")
     } else {
-        format!("Some({value:#x})")
+        format!("{value:#x}")
     })
 }
 

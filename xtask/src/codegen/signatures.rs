@@ -133,11 +133,9 @@ fn generate_tables(text: &mut String, signatures: &BTreeMap<&str, Vec<Arg>>) -> 
     let words: Vec<&str> = words.into_iter().collect();
     let place = |word: &str| words.binary_search(&word).expect("it is among the words");
     text.push_str("/// Names of calls and arguments, and types, sorted, one after the other.\n");
-    text.push_str("pub(crate) static WORDS: &str = \"\\\n");
-    for word in &words {
-        writeln!(text, "    {word}\\")?;
-    }
-    text.push_str("\";\n\n/// The end of each word in `WORDS`.\n");
+    text.push_str("pub(crate) static WORDS: &str = ");
+    super::literal(text, words.iter().map(|word| (*word).to_owned()));
+    text.push_str(";\n\n/// The end of each word in `WORDS`.\n");
     let ends = words.iter().scan(0, |end, word| {
         *end += word.len();
         Some(format!("{end},"))
@@ -152,11 +150,11 @@ fn generate_tables(text: &mut String, signatures: &BTreeMap<&str, Vec<Arg>>) -> 
         text,
         "pub(crate) static SIGNATURES: [Signature; {count}] = ["
     )?;
-    let mut end = 0;
-    for (name, args) in signatures {
-        end += args.len();
-        writeln!(text, "    signature({}, {end}), // {name}", place(name))?;
-    }
+    let ends = signatures.iter().scan(0, |end, (name, args)| {
+        *end += args.len();
+        Some(format!("signature({}, {end}),", place(name)))
+    });
+    super::wrapped(text, "    ", ends);
     text.push_str("];\n\n/// The words of the name and of the type of each argument.\n");
     let count = args().count();
     writeln!(text, "pub(crate) static ARGS: [Arg; {count}] = [")?;

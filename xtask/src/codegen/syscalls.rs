@@ -213,9 +213,8 @@ pub(super) fn generate(data: &str) -> Result<Output> {
     text.push_str("use crate::Arch;\nuse crate::syscall::{Call, NONE, Table, call};\n\n");
     text.push_str("/// Every name of any architecture, sorted.\n");
     text.push_str("pub(crate) static NAMES: [&str; NAME_COUNT] = [\n");
-    for row in &rows {
-        writeln!(text, "    {:?},", row.name)?;
-    }
+    let names = rows.iter().map(|row| format!("{:?},", row.name));
+    super::wrapped(&mut text, "    ", names);
     text.push_str("];\n");
     text.push_str("\n/// How many names there are.\n");
     writeln!(text, "pub(crate) const NAME_COUNT: usize = {};", rows.len())?;
@@ -259,14 +258,11 @@ fn generate_table(text: &mut String, column: &Column, rows: &[Row]) -> Result<()
     super::wrapped(text, "        ", numbers);
     writeln!(text, "    ],\n}};\n")?;
     writeln!(text, "static {constant}_CALLS: [Call; {}] = [", calls.len())?;
-    for (nr, (place, row)) in &calls {
+    let calls = calls.iter().map(|(nr, (place, row))| {
         let Kernel(major, minor) = row.since.column(column.name).unwrap_or(Kernel(0, 0));
-        let name = &row.name;
-        writeln!(
-            text,
-            "    call({nr:#x}, {place}, {major}, {minor}), // {name}"
-        )?;
-    }
+        format!("call({nr:#x}, {place}, {major}, {minor}),")
+    });
+    super::wrapped(text, "    ", calls);
     text.push_str("];\n");
     Ok(())
 }
