@@ -75,7 +75,7 @@ impl<'a> Forwarded<'a> {
 }
 
 /// The value in the register of results, of both interfaces of x86-64.
-fn result(stopped: &Stopped) -> Result<Option<i64>, TraceError> {
+pub(super) fn result(stopped: &Stopped) -> Result<Option<i64>, TraceError> {
     const WORDS: usize = 27;
     const RAX: usize = 10;
     const WORDS_I386: usize = 17;

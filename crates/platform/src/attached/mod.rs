@@ -8,6 +8,7 @@
 //! | `lenders` | who waits for a child of `vfork` |
 //! | `call` | decides a call at a stop |
 //! | `notify` | replies to notifications |
+//! | `ignored` | ignored signals, which end calls of traced tasks |
 //! | `interrupted` | signals that end the wait for a supervisor |
 //! | `heirs` | tracing of what would outlive a guest that isn't traced itself |
 //! | `space` | the guest's memory |
@@ -18,6 +19,7 @@
 mod call;
 mod filters;
 pub(crate) mod heirs;
+mod ignored;
 mod interrupted;
 mod lenders;
 mod notify;

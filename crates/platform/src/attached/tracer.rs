@@ -23,6 +23,7 @@ use tamis_vm::Evaluator;
 use super::call::Phase;
 use super::filters::{self, Catcher};
 use super::heirs::{Heir, Heirs};
+use super::ignored::Repeats;
 use super::interrupted::Forwarded;
 use super::lenders::Lenders;
 use super::stopping::FirstStop;
@@ -384,6 +385,8 @@ pub(crate) struct Tracer<'a> {
     pub(super) lenders: Lenders,
     /// Calls that are made again because a task was stopped in them.
     pub(super) repeated: BTreeMap<i32, SeccompData>,
+    /// Calls that are made again because an ignored signal has ended them.
+    repeats: Repeats,
     /// Tasks that were to stop, and haven't stopped for that yet.
     pub(super) interrupted: BTreeSet<i32>,
     /// Whether everything is being killed.
@@ -430,6 +433,7 @@ impl<'a> Tracer<'a> {
             held_back: Vec::new(),
             lenders: Lenders::default(),
             repeated: BTreeMap::new(),
+            repeats: Repeats::default(),
             interrupted: BTreeSet::new(),
             is_ending: false,
             failure: None,
@@ -544,6 +548,7 @@ impl Tracer<'_> {
         };
         self.lenders.forget(tid);
         self.has_reported(tid);
+        self.on_ignored(&stopped)?;
         match stopped.stop() {
             Stop::Group(_) => return stopped.listen(),
             Stop::Fork | Stop::Vfork | Stop::Clone => {
@@ -605,6 +610,16 @@ impl Tracer<'_> {
         stopped.resume(how, signal)
     }
 
+    /// A task may have stopped for a signal that it ignores, and that has ended its call.
+    fn on_ignored(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
+        if let Some(signal) = stopped.signal()
+            && let Some(call) = self.repeats.restart(stopped, signal)?
+        {
+            self.repeated.insert(stopped.tracee().tid(), call);
+        }
+        Ok(())
+    }
+
     /// How a task goes on.
     pub(super) fn resume_of(&self, tid: i32) -> Resume {
         let is_free = |state: &State| state.phase == Phase::Free;
@@ -643,6 +658,7 @@ impl Tracer<'_> {
             self.supervisor.ended(TaskId(tid), ended);
         }
         self.repeated.remove(&tid);
+        self.repeats.forget(tid);
         self.interrupted.remove(&tid);
         if let Some(forwarded) = self.forwarded {
             forwarded.remove(tid);

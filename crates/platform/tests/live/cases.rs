@@ -60,7 +60,7 @@ macro_rules! guest {
 }
 
 /// All cases.
-pub(crate) const CASES: [Case; 72] = [
+pub(crate) const CASES: [Case; 74] = [
     guest!("loop", any),
     guest!("arguments", any),
     guest!("results", any),
@@ -88,6 +88,8 @@ pub(crate) const CASES: [Case; 72] = [
     guest!("restart", forks),
     guest!("restart, all asked", "restart", Asked::All, forks),
     Case::new("probed", any, limits::probed),
+    guest!("ignored", forks),
+    guest!("ignored, all asked", "ignored", Asked::All, forks),
     Case::new(
         "storms",
         |caps| {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in C, by their files in `tests/guests`.
-pub(crate) const NAMES: [&str; 42] = [
+pub(crate) const NAMES: [&str; 43] = [
     "attack",
     "answered",
     "answers",
@@ -19,6 +19,7 @@ pub(crate) const NAMES: [&str; 42] = [
     "faults",
     "heirs",
     "hides",
+    "ignored",
     "inherits",
     "interfaces",
     "killed",
