@@ -6,6 +6,8 @@
 use std::io::Cursor;
 
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
+use tamis_abi::Endian;
+use tamis_bpf::convert::convert_packet;
 use tamis_bpf::packet::{Ancillary, Metadata, Packet, Program, Size};
 use tamis_session::packet::load_packet_program;
 use tamis_session::{Input, files};
@@ -23,6 +25,14 @@ pub(crate) fn load(path: &str) -> Result<Program, Failure> {
 /// A socket's filter that was read.
 pub(crate) fn of_input(input: &Input) -> Result<Program, Failure> {
     Ok(load_packet_program(input)?)
+}
+
+/// Whether the kernel takes a valid filter: it converts it, and the distances of jumps in what that gives have 16 bits.
+pub(crate) fn check_attachable(program: &Program) -> Result<(), Failure> {
+    let refused = |error| Failure::input(format!("the kernel refuses the filter: {error}"));
+    convert_packet(program, Endian::Little)
+        .map(|_| ())
+        .map_err(refused)
 }
 
 /// The packets of a file.

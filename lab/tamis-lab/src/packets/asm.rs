@@ -25,6 +25,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.refuse_to_replace(&args.input)?;
     args.output.refuse_to_replace_policy()?;
     let program = packet::load(&args.input)?;
+    packet::check_attachable(&program)?;
     let insns = program.insns();
     let write = |output: &OutputArgs| output.raw(&program::insns_to_bytes(insns, Endian::Little));
     show_beside(

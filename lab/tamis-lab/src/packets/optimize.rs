@@ -49,6 +49,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let given = packet::load(&args.input)?;
     let effort = budget::effort(Limits::default());
     let optimised = optimise(&given, &effort).map_err(|difference| bug(&difference))?;
+    packet::check_attachable(&optimised.program)?;
     let is_document = global.json && !args.output.is_beside_document(global);
     let form = args.emit.or(is_document.then_some(Emit::Json));
     let shows_person = form.is_none() && args.output.is_terminal();

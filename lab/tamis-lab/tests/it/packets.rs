@@ -94,6 +94,19 @@ fn every_form_of_a_program_is_the_same_filter() {
 }
 
 #[test]
+fn a_jump_that_conversion_makes_too_far_is_refused() {
+    // The kernel converts each load to some nineteen instructions, and a jump has 16 bits.
+    let loads = |count: usize| "ldx 4*([14]&0xf)\n".repeat(count);
+    let filter = |count| format!("jmp far\n{}far: ret #1\n", loads(count));
+    let raw = file("far.bpf", b"");
+    let near = file("near.asm", filter(1700).as_bytes());
+    text(&["asm", "--packet", &near, "-o", &raw]);
+    let far = file("far.asm", filter(1900).as_bytes());
+    let said = error(&["asm", "--packet", &far, "-o", &raw]);
+    assert!(said.contains("the jump at 0 is too far"), "{said}");
+}
+
+#[test]
 fn packets_are_accepted_or_dropped_by_every_engine() {
     let program = file("eval.c", PORT_22.as_bytes());
     let capture = file("eval.pcap", &capture());
