@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tamis_abi::{Endian, KernelVersion};
 use tamis_bpf::{Program, Stack};
 use tamis_compiler::CompileOptions;
-use tamis_compiler::foreign::{Split, optimise};
+use tamis_optimize::{Split, optimise};
 use tamis_testkit::libseccomp::Library;
 
 use super::builders;

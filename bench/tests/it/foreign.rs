@@ -11,9 +11,9 @@ use tamis_abi::Arch;
 use tamis_analysis::narrowed;
 use tamis_bench::policies;
 use tamis_bpf::{Program, Stack};
-use tamis_compiler::foreign::{How, Optimised, Split, optimise};
 use tamis_compiler::{CompileOptions, compile};
 use tamis_meter::{Workload, measure};
+use tamis_optimize::{How, Optimised, Split, optimise};
 use tamis_prover::{Limits, Space};
 use tamis_testkit::{corpus, diff};
 

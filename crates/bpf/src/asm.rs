@@ -57,24 +57,13 @@ use tamis_abi::Endian;
 use tamis_diag::limits::MAX_DIAGNOSTICS;
 use tamis_diag::{Diagnostic, SourceId, Span, code, sort_by_place};
 
-use crate::forms::Form;
 use crate::insn::Insn;
 use crate::packet;
 use crate::program::Program;
 use crate::validate::{InvalidProgram, problems};
 
-/// The assembler in the registry of forms.
-pub(crate) const FORM: Form = Form {
-    name: "asm",
-    title: "assembler text",
-    about: "Assembler text",
-    extensions: &["asm", "s"],
-    recognises,
-    read: |text, source, arch| assemble(text, source, arch.endian()),
-};
-
 /// Whether a text begins with an instruction or a comment of the assembler, perhaps behind labels.
-fn recognises(text: &str) -> bool {
+pub(crate) fn recognises(text: &str) -> bool {
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.starts_with(['#', ';']));
     let is_label = |word: &&str| {

@@ -17,10 +17,20 @@ use tamis_diag::{Diagnostic, SourceId, Span};
 
 use crate::asm::{self, Assembly};
 
+/// Assembler text.
+const ASSEMBLER: Form = Form {
+    name: "asm",
+    title: "assembler text",
+    about: "Assembler text",
+    extensions: &["asm", "s"],
+    recognises: asm::recognises,
+    read: |text, source, arch| asm::assemble(text, source, arch.endian()),
+};
+
 /// All forms. If a text looks like several, the first one is used.
 pub static ALL: [Form; 7] = [
     array::FORM,
-    asm::FORM,
+    ASSEMBLER,
     seccomp_tools::FORM,
     decimal::FORM,
     hex::FORM,

@@ -2,7 +2,7 @@
 
 use tamis_bpf::{MixedEndian, Program, Stack};
 use tamis_compiler::CompileOptions;
-use tamis_compiler::foreign::{Optimised, Split, optimise};
+use tamis_optimize::{Optimised, Split, optimise};
 use tamis_profile::Profile;
 use tamis_session::files::{self, FileLoader};
 use tamis_session::{Loaded, NamedProgram, Side, SideOptions};

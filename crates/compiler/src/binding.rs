@@ -20,8 +20,28 @@ pub struct Binding<'a> {
     given: u32,
 }
 
+impl Compiled {
+    /// Values by name; [`Binding::bind`] then returns the program.
+    ///
+    /// ```
+    /// # use tamis_compiler::{CompileOptions, compile};
+    /// # let text = "ruleset bad-arch kill_process\nvariable \"fd\" u32 0x0..0xffffffff\n\
+    /// #             section x86_64 default errno(1)\n  write if arg0.low == var0.low: allow\n";
+    /// # let mut sources = tamis_diag::Sources::new();
+    /// # let source = sources.add("a.rules", text);
+    /// # let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
+    /// let compiled = compile(&ruleset, &CompileOptions::default()).unwrap();
+    /// let program = compiled.values().set("fd", 3)?.bind()?;
+    /// assert_eq!(Ok(program), compiled.bind(&[3]));
+    /// # Ok::<(), tamis_rules::BindError>(())
+    /// ```
+    pub fn values(&self) -> Binding<'_> {
+        Binding::new(self)
+    }
+}
+
 impl<'a> Binding<'a> {
-    pub(crate) fn new(compiled: &'a Compiled) -> Binding<'a> {
+    fn new(compiled: &'a Compiled) -> Binding<'a> {
         Binding {
             compiled,
             values: [0; VariableIndex::COUNT],

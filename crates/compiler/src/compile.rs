@@ -1,7 +1,6 @@
 //! Compilation: from a ruleset to a program, stage by stage.
 
 use tamis_abi::{Arch, Endian, Nr, syscall};
-use tamis_bpf::cfg::Cfg;
 use tamis_bpf::{Program, Template};
 use tamis_rules::{Operand, OperandSource, Part, Predicate, Ruleset, Section, Test};
 
@@ -15,7 +14,7 @@ use crate::linearise::place;
 use crate::options::CompileOptions;
 use crate::passes::{self, PassCx, Remark};
 use crate::verify::{Compiled, verify};
-use crate::verify_each::Watcher;
+use crate::verify_each::{Made, Watcher};
 use crate::weights::Weights;
 
 /// The deepest nesting of a condition. Stages walk conditions recursively; lists have no limit.
@@ -109,14 +108,6 @@ pub(crate) struct Built {
     layout: Layout,
 }
 
-/// The result of a stage.
-#[derive(Clone, Copy)]
-pub(crate) enum Made<'a> {
-    /// The rules, computed on demand.
-    Rules(&'a dyn Fn() -> Ruleset),
-    Graph(&'a Cfg),
-}
-
 /// Runs the stages on a ruleset that passed [`check`], and calls an observer with the result of each.
 pub(crate) fn build(
     ruleset: &Ruleset,
@@ -125,7 +116,7 @@ pub(crate) fn build(
     watch: &mut impl FnMut(&'static str, Made<'_>),
 ) -> Result<Built, CompileError> {
     let archs = ruleset.sections().iter().map(|section| section.arch);
-    let mut cx = PassCx::of(options, archs);
+    let mut cx = PassCx::with_options(options, archs);
     let rule_passes = options.passes.rule_passes();
     let simplified =
         passes::run_on_rules_watched(ruleset, rule_passes, &mut cx, &mut |pass, rules| {

@@ -218,8 +218,7 @@ impl Dag {
     }
 
     /// The decision by code outside of the graph, at a place that the caller identifies by this number.
-    #[cfg(any(test, feature = "foreign"))]
-    pub(crate) fn continue_at(&mut self, place: u32) -> NodeId {
+    pub fn continue_at(&mut self, place: u32) -> NodeId {
         self.intern(Node::Continue(place))
     }
 

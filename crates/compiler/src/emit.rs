@@ -26,7 +26,7 @@ struct Held {
 }
 
 /// Blocks of decisions by code outside of the graph, with the numbers of these decisions.
-pub(crate) type Continuations = Vec<(BlockId, u32)>;
+pub type Continuations = Vec<(BlockId, u32)>;
 
 /// The blocks of the decision below `root`, for machines of this byte order. Log-linear in the graph.
 ///

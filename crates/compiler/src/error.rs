@@ -9,7 +9,14 @@ use tamis_prover::LimitReached;
 use tamis_prover::misreading::Reading;
 use tamis_rules::{Input, Origin};
 
-use crate::judge::Unjudged;
+/// The reason why only the prover could confirm that two subjects are equivalent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unjudged {
+    /// The number of outcomes of branches without a known call that are not proved infeasible either.
+    Edges(usize),
+    /// A policy is too large to be run as a program.
+    TooLarge,
+}
 
 /// Why there is no program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -294,5 +301,16 @@ impl fmt::Display for Contributor {
             write!(f, "{separator}{origin}")?;
         }
         Ok(())
+    }
+}
+impl fmt::Display for Unjudged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unjudged::Edges(1) => f.write_str("it is not settled whether 1 edge can be taken"),
+            Unjudged::Edges(edges) => {
+                write!(f, "it is not settled whether {edges} edges can be taken")
+            }
+            Unjudged::TooLarge => f.write_str("the policy is too large to be run as a program"),
+        }
     }
 }

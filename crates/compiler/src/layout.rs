@@ -53,20 +53,24 @@ pub struct RuleListDecision {
 }
 
 /// The decision about the calls with one audit value.
-pub(crate) struct Decided {
+pub struct Decided {
     audit: u32,
     weight: u64,
-    pub(crate) node: NodeId,
+    /// The decision.
+    pub node: NodeId,
 }
 
 /// Consecutive numbers with one decision.
 #[derive(Clone, Copy)]
-pub(crate) struct Piece {
-    pub(crate) first: u32,
-    pub(crate) last: u32,
+pub struct Piece {
+    /// The first number.
+    pub first: u32,
+    /// The last number.
+    pub last: u32,
     /// The architecture that owns the numbers, if known.
-    pub(crate) arch: Option<Arch>,
-    pub(crate) node: NodeId,
+    pub arch: Option<Arch>,
+    /// The decision.
+    pub node: NodeId,
 }
 
 /// Lays out a ruleset. Near-linear in rules, unless many conditional rules apply to many numbers each.
@@ -216,7 +220,7 @@ fn sweep(section: &Section, formulas: &[Formula], mut visit: impl FnMut(u32, u32
 }
 
 /// The decision by number; numbers outside all pieces are a bad architecture.
-pub(crate) fn number_line(
+pub fn number_line(
     dag: &mut Dag,
     weights: &Weights<'_>,
     audit: u32,
@@ -330,7 +334,7 @@ fn weight(dag: &Dag, weights: &Weights<'_>, piece: &Piece) -> u64 {
 }
 
 /// The decision by audit value: a chain in order of weight, or a tree if there are many values.
-pub(crate) fn arch_dispatch(
+pub fn arch_dispatch(
     dag: &mut Dag,
     mut lines: Vec<Decided>,
     bad_arch: NodeId,

@@ -12,8 +12,7 @@
 //!
 //! The results of single stages are only available from [`stages`], as [`Unproven`](stages::Unproven).
 //!
-//! [`foreign`] lifts programs of other tools to rulesets and compiles them by the same stages, up to the [`judge`],
-//! which does not rely on the prover alone.
+//! The crate `optimize` lifts programs of other tools to rulesets and compiles them by the same stages.
 //!
 //! The crate has no I/O, no clock and no randomness: the same ruleset and options give the same program on every
 //! machine.
@@ -28,9 +27,8 @@
 
 pub mod cost;
 pub mod dag;
+pub mod dataflow;
 pub mod error;
-#[cfg(feature = "foreign")]
-pub mod foreign;
 pub mod judge;
 pub mod options;
 pub mod passes;
@@ -43,7 +41,6 @@ mod binding;
 mod bisect;
 mod block_order;
 mod compile;
-mod dataflow;
 mod decisions;
 mod diagram;
 mod direct;
@@ -61,7 +58,7 @@ mod verify_each;
 pub use binding::Binding;
 pub use bisect::{Bisection, Culprit, bisect};
 pub use compile::{MAX_DEPTH, compile, compile_any_length};
-pub use error::{CompileError, Contributor};
+pub use error::{CompileError, Contributor, Unjudged};
 pub use options::{CompileOptions, Effort, Instructions, Objective, ProofEffort, Target};
 pub use passes::{PassCx, PassInfo, PassRun, Remark, Size, Stage};
 pub use verify::Compiled;

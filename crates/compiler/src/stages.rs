@@ -2,7 +2,7 @@
 //!
 //! The result of a stage has not been compared with its input, so it may not be equivalent. It is therefore returned
 //! as [`Unproven`], which no function of this crate accepts as a result. Results are [`Compiled`](crate::Compiled)
-//! and [`Optimised`](crate::foreign::Optimised), which only a proof can make.
+//! and `Optimised` of the crate `optimize`, which only a proof can make.
 //!
 //! ```compile_fail
 //! use tamis_abi::Endian;
@@ -15,13 +15,16 @@
 
 use tamis_abi::Endian;
 use tamis_bpf::cfg::Cfg;
-use tamis_bpf::{InvalidProgram, Program};
+use tamis_bpf::{InvalidProgram, Program, Template};
 use tamis_rules::Ruleset;
 
+use crate::compile;
 use crate::dag::{Dag, NodeId};
-pub use crate::layout::{Layout, RuleListDecision};
-use crate::options::Instructions;
-use crate::passes::{self, BytecodePass, PassCx, RulePass};
+pub use crate::emit::Continuations;
+use crate::error::CompileError;
+pub use crate::layout::{Decided, Layout, Piece, RuleListDecision, arch_dispatch, number_line};
+use crate::options::{CompileOptions, Instructions};
+use crate::passes::{self, BytecodePass, PassCx, Remark, RulePass};
 use crate::weights::Weights;
 use crate::{emit as emission, layout, linearise as line};
 
@@ -47,6 +50,19 @@ impl<T> Unproven<T> {
     }
 }
 
+/// The program of a ruleset by all stages but the proof, and the changes of the passes.
+///
+/// # Errors
+/// If the kernel would reject the program, which is a bug of tamis.
+pub fn build(
+    ruleset: &Ruleset,
+    options: &CompileOptions,
+    endian: Endian,
+) -> Result<(Unproven<Template>, Vec<Remark>), CompileError> {
+    let built = compile::build(ruleset, options, endian, &mut |_, _| ())?;
+    Ok((Unproven(built.template), built.remarks))
+}
+
 /// The decisions of a ruleset, made by the module `layout`.
 pub fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Unproven<Layout> {
     Unproven(layout::lay_out(ruleset, weights))
@@ -58,6 +74,16 @@ pub fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Unproven<Layout> {
 /// If a `Continue` node is below `root`.
 pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Unproven<Cfg> {
     Unproven(emission::emit(dag, root, endian, Instructions::All))
+}
+
+/// The blocks of the decision below `root`, and those whose end the caller must set: one for each `Continue` node.
+pub fn emit_open(
+    dag: &Dag,
+    root: NodeId,
+    endian: Endian,
+    instructions: Instructions,
+) -> Unproven<(Cfg, Continuations)> {
+    Unproven(emission::emit_open(dag, root, endian, instructions))
 }
 
 /// The instructions of a graph, in order.

@@ -11,7 +11,6 @@ use tamis_meter::{Cost, measure_archs};
 use tamis_prover::{Subject, decide_until};
 use tamis_rules::{BindError, Ruleset, Variable, variable};
 
-use crate::binding::Binding;
 use crate::error::CompileError;
 use crate::judge;
 use crate::options::ProofEffort;
@@ -70,24 +69,6 @@ impl Compiled {
     pub fn bind(&self, values: &[u64]) -> Result<Program, BindError> {
         variable::check_values(&self.variables, values)?;
         Ok(self.template.bind(values))
-    }
-
-    /// Values by name; [`Binding::bind`] then returns the program.
-    ///
-    /// ```
-    /// # use tamis_compiler::{CompileOptions, compile};
-    /// # let text = "ruleset bad-arch kill_process\nvariable \"fd\" u32 0x0..0xffffffff\n\
-    /// #             section x86_64 default errno(1)\n  write if arg0.low == var0.low: allow\n";
-    /// # let mut sources = tamis_diag::Sources::new();
-    /// # let source = sources.add("a.rules", text);
-    /// # let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
-    /// let compiled = compile(&ruleset, &CompileOptions::default()).unwrap();
-    /// let program = compiled.values().set("fd", 3)?.bind()?;
-    /// assert_eq!(Ok(program), compiled.bind(&[3]));
-    /// # Ok::<(), tamis_rules::BindError>(())
-    /// ```
-    pub fn values(&self) -> Binding<'_> {
-        Binding::new(self)
     }
 
     /// The cost of every known call with all arguments 0, for each architecture of the ruleset; all variables are 0.

@@ -4,14 +4,22 @@
 //! every pass that changed something, compares it with the ruleset as given, and keeps the first error with the name
 //! of the stage.
 
+use tamis_bpf::cfg::Cfg;
 use tamis_rules::Ruleset;
 
-use crate::compile::Made;
 use crate::error::CompileError;
 use crate::judge;
 use crate::linearise::place;
 use crate::options::ProofEffort;
 use crate::verify::check_ruleset;
+
+/// The result of a stage.
+#[derive(Clone, Copy)]
+pub(crate) enum Made<'a> {
+    /// The rules, computed on demand.
+    Rules(&'a dyn Fn() -> Ruleset),
+    Graph(&'a Cfg),
+}
 
 /// Checks the results of the stages and keeps the first error.
 pub(crate) struct Watcher<'a> {

@@ -59,7 +59,7 @@ impl<'a> Weights<'a> {
     }
 
     /// The weight of one call that is decided in this way.
-    pub(crate) fn per_call(&self, arch: Arch, kind: DecisionKind) -> u64 {
+    pub fn per_call(&self, arch: Arch, kind: DecisionKind) -> u64 {
         let is_cached = self.has_bitmap && kind == DecisionKind::Allowed && arch != Arch::X32;
         match self.profile {
             Some(_) if is_cached => 1,

@@ -8,8 +8,8 @@ use tamis_meter::{Sample, Workload};
 use tamis_rules::{Predicate, Section};
 
 use super::lift::Lifted;
-use crate::options::{CompileOptions, Target};
-use crate::weights::{DecisionKind, Weights};
+use tamis_compiler::weights::{DecisionKind, Weights};
+use tamis_compiler::{CompileOptions, Target};
 
 /// The calls for an input.
 pub(super) struct Calls {

@@ -10,11 +10,13 @@
 //! 3. gates, if the proof used diagrams and gates decide within a small limit: equal too.
 //!
 //! Results compiled from a policy need fewer checks, because only one side has instructions: see
-//! [`compiled`](super::compiled).
+//! [`compiled`](tamis_compiler::judge::compiled).
 //!
 //! A disagreement between judges is a bug of tamis, which is an error with the call that shows it. If it is not
 //! settled whether a branch can go one way, there is a result only if both diagrams and gates prove equality. A
 //! cancelled judgement gives no result: it would have had fewer checks than one without a deadline.
+
+mod narrowed;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,9 +30,10 @@ use tamis_prover::{
 };
 use tamis_rules::Ruleset;
 
-use super::{Unjudged, narrowed, proved};
-use crate::error::CompileError;
-use crate::options::ProofEffort;
+use tamis_compiler::CompileError;
+use tamis_compiler::ProofEffort;
+use tamis_compiler::Unjudged;
+use tamis_compiler::judge::proved;
 
 /// The limits of an additional judge, unless the prover's own limits are lower. Gates usually decide filters of some
 /// dozen instructions within them, and rarely longer ones.
@@ -152,7 +155,7 @@ pub(crate) fn confirm(
 ) -> Result<Judged, CompileError> {
     let method = proved(answer)?;
     let limits = at_most(&effort.limits, &OPINION);
-    let agreement = agreement([given, made], &limits, &effort.stop)?;
+    let agreement = agreement([given, made], &limits, &effort.stop).map_err(error)?;
     let do_gates_agree = match method {
         Method::Gates => false,
         Method::Diagrams { .. } => do_gates_agree(given, made, &limits, effort)?,
@@ -208,23 +211,22 @@ fn at_most(limits: &Limits, most: &Limits) -> Limits {
     }
 }
 
-impl From<Disagreement> for CompileError {
-    fn from(disagreement: Disagreement) -> CompileError {
-        match disagreement {
-            Disagreement::Answers(found) => CompileError::Miscompiled {
-                witness: Box::new(found.data.into()),
-                expected_ret: found.left,
-                actual_ret: found.right,
-            },
-            Disagreement::Misread { reading, data } => CompileError::Misread {
-                reading,
-                witness: Box::new(data.into()),
-            },
-            Disagreement::TooLarge(_) => CompileError::Unjudged(Unjudged::TooLarge),
-            Disagreement::Stopped => CompileError::Unproven {
-                limit: LimitReached::Stopped,
-            },
-        }
+/// A disagreement of the judges as the reason why there is no result.
+fn error(disagreement: Disagreement) -> CompileError {
+    match disagreement {
+        Disagreement::Answers(found) => CompileError::Miscompiled {
+            witness: Box::new(found.data.into()),
+            expected_ret: found.left,
+            actual_ret: found.right,
+        },
+        Disagreement::Misread { reading, data } => CompileError::Misread {
+            reading,
+            witness: Box::new(data.into()),
+        },
+        Disagreement::TooLarge(_) => CompileError::Unjudged(Unjudged::TooLarge),
+        Disagreement::Stopped => CompileError::Unproven {
+            limit: LimitReached::Stopped,
+        },
     }
 }
 

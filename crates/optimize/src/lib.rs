@@ -9,7 +9,10 @@
 //! Stacks that can't be lifted remain stacks. Whether an input is the filters of a task or a function of its own
 //! matters for one value: `ALLOW` with data, which a stack does not preserve.
 
+#![forbid(unsafe_code)]
+
 mod calls;
+pub mod judge;
 mod lift;
 mod proved;
 mod rating;
@@ -22,11 +25,10 @@ use tamis_bpf::cfg::{Cfg, End};
 use tamis_bpf::{Op, Operand, Program, Stack, Test};
 use tamis_rules::Ruleset;
 
-use crate::compile::build;
-use crate::error::CompileError;
-use crate::linearise::linearise;
-use crate::options::CompileOptions;
-use crate::passes::{self, PassCx, Remark};
+use tamis_compiler::CompileError;
+use tamis_compiler::CompileOptions;
+use tamis_compiler::passes::{self, PassCx, Remark};
+use tamis_compiler::stages;
 
 pub use proved::{How, Optimised};
 pub use rating::Rating;
@@ -58,7 +60,7 @@ const ARCH_OFFSET: u32 = 4;
 /// use tamis_abi::Endian;
 /// use tamis_bpf::{Op, Program, Stack};
 /// use tamis_compiler::CompileOptions;
-/// use tamis_compiler::foreign::{Split, optimise};
+/// use tamis_optimize::{Split, optimise};
 /// let program = |ret| {
 ///     let insns = vec![Op::LoadData(0).into(), Op::RetImm(ret).into()];
 ///     Program::new(insns, Endian::Little).unwrap()
@@ -139,10 +141,11 @@ fn candidates(
 
 /// Every program after bytecode passes.
 fn by_passes(input: &proved::Input<'_>, options: &CompileOptions) -> Candidate {
-    let mut cx = PassCx::of(options, input.archs.iter().copied());
+    let mut cx = PassCx::with_options(options, input.archs.iter().copied());
     let passes = options.passes.bytecode_passes();
     let programs = input.stack.programs().iter();
-    let programs = programs.map(|program| passes::optimise(program, passes, &mut cx));
+    let programs =
+        programs.map(|program| stages::optimise(program, passes, &mut cx).into_unproven());
     Candidate {
         programs: programs.collect(),
         how: How::Passes,
@@ -207,10 +210,10 @@ fn lay_out(
     options: &CompileOptions,
     remarks: &mut Vec<Remark>,
 ) -> Result<Option<Program>, CompileError> {
-    let built = build(ruleset, options, lifted.endian, &mut |_, _| ())?;
-    passes::append(remarks, built.remarks);
+    let (template, done) = stages::build(ruleset, options, lifted.endian)?;
+    passes::append(remarks, done);
     // Lifted rulesets have no variables.
-    let program = built.template.bind(&[]);
+    let program = template.into_unproven().bind(&[]);
     if lifted.asks_arch {
         return Ok(Some(program));
     }
@@ -236,6 +239,7 @@ fn without_arch_check(program: &Program, options: &CompileOptions) -> Option<Pro
         return None;
     }
     let mut cx = PassCx::new(options.fuel);
-    passes::run_on_graph(&mut graph, options.passes.bytecode_passes(), &mut cx);
-    linearise(&graph).ok()
+    let graph = stages::run_on_graph(graph, options.passes.bytecode_passes(), &mut cx);
+    let program = stages::linearise(&graph.into_unproven()).ok()?;
+    Some(program.into_unproven())
 }

@@ -12,7 +12,7 @@ use tamis_bpf::Stack;
 use tamis_prover::{Function, Space, Subject};
 use tamis_rules::Ruleset;
 
-use crate::options::ProofEffort;
+use tamis_compiler::ProofEffort;
 
 /// The architecture of the ruleset if the filter does not test the architecture.
 pub(super) const STAND_IN: Arch = Arch::X86_64;

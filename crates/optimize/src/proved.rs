@@ -10,10 +10,10 @@ use tamis_prover::{Limits, Subject, decide_by_gates};
 
 use super::rating::Rating;
 use super::rejected::{Rejected, Why};
-use crate::error::CompileError;
 use crate::judge::{Judged, confirm, judge};
-use crate::options::ProofEffort;
-use crate::passes::Remark;
+use tamis_compiler::CompileError;
+use tamis_compiler::ProofEffort;
+use tamis_compiler::Remark;
 
 /// The way in which a result was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

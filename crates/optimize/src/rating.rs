@@ -8,7 +8,7 @@ use tamis_meter::{Cost, measure};
 
 use super::calls::Calls;
 use super::rejected::Why;
-use crate::options::{Objective, Target};
+use tamis_compiler::{Objective, Target};
 
 /// The factor by which a result with fewer executed instructions may be longer than the input: memory and
 /// installation time count too. Results of up to a hundred instructions are never too long.

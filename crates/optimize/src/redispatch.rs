@@ -4,7 +4,7 @@
 //! program compares these two words with divide them into intervals. For every interval the program is evaluated as
 //! far as the two words decide its tests; the remainder consists of questions about arguments, in the program's own
 //! order. These remainders become the leaves of the same search trees that rulesets get. A remainder with a
-//! computation that no question of [`crate::dag`] expresses is not changed: the leaf continues in the program itself.
+//! computation that no question of [`tamis_compiler::dag`] expresses is not changed: the leaf continues in the program itself.
 //!
 //! Redispatch does not improve questions about arguments. It is for programs without an equivalent ruleset, or whose
 //! ruleset is much longer than they are.
@@ -19,13 +19,11 @@ use tamis_rules::Section;
 
 use super::lift::STAND_IN;
 use super::remainder::{Entrance, Remainder, Remainders};
-use crate::dag::{Dag, NodeId};
-use crate::emit::{Continuations, emit_open};
-use crate::layout::{Piece, arch_dispatch, number_line};
-use crate::linearise::linearise;
-use crate::options::CompileOptions;
-use crate::passes::{self, PassCx, Remark};
-use crate::weights::Weights;
+use tamis_compiler::CompileOptions;
+use tamis_compiler::dag::{Dag, NodeId};
+use tamis_compiler::passes::{PassCx, Remark};
+use tamis_compiler::stages::{self, Continuations, Piece, arch_dispatch, number_line};
+use tamis_compiler::weights::Weights;
 
 /// The lowest bit for which a test of single bits divides the numbers into intervals: there are then at most sixteen.
 const LEAST_CUTTING_BIT: u32 = 28;
@@ -47,13 +45,14 @@ pub(super) fn redispatch(
         entered: Vec::new(),
     };
     let root = root(&graph, &mut leaves, &Weights::new(options))?;
-    let (mut laid_out, continuations) =
-        emit_open(&leaves.dag, root, graph.endian(), options.instructions);
+    let open = stages::emit_open(&leaves.dag, root, graph.endian(), options.instructions);
+    let (mut laid_out, continuations) = open.into_unproven();
     splice(&mut laid_out, &continuations, &graph, &leaves.entered);
-    let mut cx = PassCx::of(options, archs.iter().copied());
-    passes::run_on_graph(&mut laid_out, options.passes.bytecode_passes(), &mut cx);
-    let program = linearise(&laid_out).ok()?;
-    Some((program, cx.into_remarks()))
+    let mut cx = PassCx::with_options(options, archs.iter().copied());
+    let passes = options.passes.bytecode_passes();
+    let laid_out = stages::run_on_graph(laid_out, passes, &mut cx).into_unproven();
+    let program = stages::linearise(&laid_out).ok()?;
+    Some((program.into_unproven(), cx.into_remarks()))
 }
 
 /// The decision about all calls.

@@ -7,8 +7,8 @@ use tamis_prover::LimitReached;
 
 use super::proved::How;
 use super::rating::Rating;
-use crate::judge::Unjudged;
-use crate::passes::Size;
+use tamis_compiler::Size;
+use tamis_compiler::Unjudged;
 
 /// A way that was not taken.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,10 +8,10 @@ use tamis_abi::Word;
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::{AluOp, Op, Operand, Test};
 
-use crate::dag::{Dag, NodeId, Question};
-use crate::dataflow::live::{Live, may_end};
-use crate::dataflow::state::State;
-use crate::dataflow::value::{Meaning, Place, Value, Values};
+use tamis_compiler::dag::{Dag, NodeId, Question};
+use tamis_compiler::dataflow::live::{Live, may_end};
+use tamis_compiler::dataflow::state::State;
+use tamis_compiler::dataflow::value::{Meaning, Place, Value, Values};
 
 /// The most blocks that are evaluated for all numbers together.
 const MAX_BLOCKS: usize = 2_000_000;

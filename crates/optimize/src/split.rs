@@ -8,7 +8,7 @@ use tamis_abi::{Action, Arch};
 use tamis_bpf::Program;
 use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
 
-use crate::error::CompileError;
+use tamis_compiler::CompileError;
 
 /// The calls of one part.
 struct Share {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use tamis_abi::{Action, Arch};
 use tamis_bpf::Insn;
-use tamis_compiler::judge::Judged;
+use tamis_optimize::judge::Judged;
 use tamis_prover::{ComparisonResult, Method};
 use tamis_rules::Input;
 

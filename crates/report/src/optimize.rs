@@ -6,8 +6,8 @@ use serde::{Serialize, Serializer};
 use tamis_bpf::Program;
 use tamis_bpf::ebpf_len::kernel_len_insns;
 use tamis_compiler::CompileOptions;
-use tamis_compiler::foreign::{How, Optimised, Rating, Rejected};
 use tamis_meter::measure_archs;
+use tamis_optimize::{How, Optimised, Rating, Rejected};
 
 use crate::entry::{InputEntry, InsnEntry, JudgedEntry, counted, insns};
 use crate::program::{ArchEntry, ProgramReport};

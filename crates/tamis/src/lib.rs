@@ -50,7 +50,7 @@
 //! |---|---|
 //! | `embed` | `embed`, filters as source code, and `build` |
 //! | `macros` | `include_policy!` |
-//! | `foreign` | `compiler::foreign`, which optimises filters of other tools, `analysis` and `fuzz` |
+//! | `foreign` | `optimize`, which optimises filters of other tools, `analysis` and `fuzz` |
 //! | `lint` | `lint`, probable mistakes |
 //! | `convert` | `export`, policies in other languages |
 //! | `excerpts` | lines of the policy in the text of errors and warnings |
@@ -81,6 +81,8 @@ pub use tamis_fuzz as fuzz;
 pub use tamis_kernel as kernel;
 #[cfg(feature = "lint")]
 pub use tamis_lint as lint;
+#[cfg(feature = "foreign")]
+pub use tamis_optimize as optimize;
 pub use tamis_policy as policy;
 pub use tamis_profile as profile;
 pub use tamis_prover as prover;

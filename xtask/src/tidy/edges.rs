@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 41] = [
+const ALLOWED: [(&str, Option<&[&str]>); 42] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -41,6 +41,12 @@ const ALLOWED: [(&str, Option<&[&str]>); 41] = [
         "compiler",
         Some(&[
             "abi", "analysis", "bpf", "diag", "fuzz", "meter", "profile", "prover", "rules",
+        ]),
+    ),
+    (
+        "optimize",
+        Some(&[
+            "abi", "analysis", "bpf", "compiler", "fuzz", "meter", "prover", "rules",
         ]),
     ),
     ("kernel", Some(&["abi", "bpf"])),
@@ -75,7 +81,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 41] = [
         "report",
         Some(&[
             "abi", "analysis", "bpf", "chart", "compiler", "diag", "ebpf", "export", "fuzz",
-            "lint", "meter", "policy", "profile", "prover", "rules",
+            "lint", "meter", "optimize", "policy", "profile", "prover", "rules",
         ]),
     ),
     (
@@ -93,7 +99,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 41] = [
     (
         "cli",
         Some(&[
-            "abi", "bpf", "chart", "compiler", "diag", "export", "kernel", "lint", "meter",
+            "abi", "bpf", "chart", "compiler", "diag", "export", "kernel", "lint", "meter", "optimize",
             "platform", "policy", "profile", "prover", "report", "session",
         ]),
     ),
@@ -117,6 +123,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 41] = [
             "lint",
             "macros",
             "meter",
+            "optimize",
             "platform",
             "policy",
             "profile",

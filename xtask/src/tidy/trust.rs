@@ -110,7 +110,6 @@ const PARTS: [Part; 6] = [
         paths: &[
             "crates/bpf/src/interp.rs",
             "crates/bpf/src/stack.rs",
-            "crates/compiler/src/foreign/proved.rs",
             "crates/compiler/src/judge/",
             "crates/fuzz/src/agreement.rs",
             "crates/fuzz/src/campaign.rs",
@@ -118,6 +117,9 @@ const PARTS: [Part; 6] = [
             "crates/fuzz/src/feasible.rs",
             "crates/fuzz/src/path.rs",
             "crates/fuzz/src/side.rs",
+            "crates/optimize/src/judge.rs",
+            "crates/optimize/src/judge/",
+            "crates/optimize/src/proved.rs",
             "crates/fuzz/src/translate.rs",
             "crates/analysis/src/reach.rs",
             "crates/vm/src/chain.rs",

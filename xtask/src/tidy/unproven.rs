@@ -8,9 +8,10 @@ use super::Problem;
 use super::rust::{line_of, words};
 use super::tree::Tree;
 
-const COMPILER: &str = "crates/compiler/src/";
+/// The crates whose results are filters.
+const COMPILERS: [&str; 2] = ["crates/compiler/src/", "crates/optimize/src/"];
 /// The files that return proved programs.
-const PROVED: [&str; 3] = ["binding.rs", "foreign/proved.rs", "verify.rs"];
+const PROVED: [&str; 3] = ["binding.rs", "proved.rs", "verify.rs"];
 /// The types of filters and of their intermediate forms.
 const FILTERS: [&str; 7] = [
     "Program", "Template", "Cfg", "Insn", "Op", "Layout", "Ruleset",
@@ -19,7 +20,9 @@ const FILTERS: [&str; 7] = [
 /// Public functions that return a filter as if it were a result.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let files = tree.rust().filter_map(|(path, file)| {
-        let name = path.strip_prefix(COMPILER)?;
+        let name = COMPILERS
+            .iter()
+            .find_map(|folder| path.strip_prefix(folder))?;
         (!PROVED.contains(&name)).then_some((path, file))
     });
     let mut problems = Vec::new();

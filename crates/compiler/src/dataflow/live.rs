@@ -7,16 +7,16 @@ use super::value::Place;
 
 /// A set of places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Live(u32);
+pub struct Live(u32);
 
 impl Live {
     /// Whether the place is in the set.
-    pub(crate) fn contains(self, place: Place) -> bool {
+    pub fn contains(self, place: Place) -> bool {
         self.0 & bit(place) != 0
     }
 
     /// The places of the set.
-    pub(crate) fn places(self) -> impl Iterator<Item = Place> {
+    pub fn places(self) -> impl Iterator<Item = Place> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
             let index = (rest != 0).then(|| rest.trailing_zeros())?;
@@ -30,7 +30,7 @@ impl Live {
     }
 
     /// The places read from the end of a block on, given those read on entry to each block.
-    pub(crate) fn at_end(end: End, entries: &[Live]) -> Live {
+    pub fn at_end(end: End, entries: &[Live]) -> Live {
         let entry = |id: BlockId| entries[id.index()].0;
         Live(match end {
             End::Ret(_) => 0,
@@ -43,28 +43,28 @@ impl Live {
     }
 
     /// The places read from an instruction on, given those read after it.
-    pub(crate) fn before(self, op: Op) -> Live {
+    pub fn before(self, op: Op) -> Live {
         Live(self.0 & !bit(written_by(op)) | reads(op))
     }
 
     /// The places read before a list of instructions, given those read after it.
-    pub(crate) fn before_all(self, ops: &[Op]) -> Live {
+    pub fn before_all(self, ops: &[Op]) -> Live {
         ops.iter().rev().fold(self, |live, op| live.before(*op))
     }
 
     /// The places of both sets.
-    pub(crate) const fn with(self, other: Live) -> Live {
+    pub const fn with(self, other: Live) -> Live {
         Live(self.0 | other.0)
     }
 
     /// Records the places read on entry to a block whose successors have been recorded.
-    pub(crate) fn note(entries: &mut [Live], id: BlockId, block: &Block) {
+    pub fn note(entries: &mut [Live], id: BlockId, block: &Block) {
         entries[id.index()] = Live::at_end(block.end, entries).before_all(&block.ops);
     }
 }
 
 /// The place that an instruction writes; every instruction of a block writes one.
-pub(crate) fn written_by(op: Op) -> Place {
+pub fn written_by(op: Op) -> Place {
     match op {
         Op::LoadXImm(_) | Op::LoadXMem(_) | Op::LoadXLen | Op::Tax => Place::X,
         Op::Store(slot) | Op::StoreX(slot) => Place::Memory(slot),
@@ -73,7 +73,7 @@ pub(crate) fn written_by(op: Op) -> Place {
 }
 
 /// Whether the instruction may end the program, by a division by zero.
-pub(crate) fn may_end(op: Op) -> bool {
+pub fn may_end(op: Op) -> bool {
     matches!(op, Op::Alu(AluOp::Div, Operand::X))
 }
 

@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 4;
 
 /// The state at one point of a program.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct State {
+pub struct State {
     a: Value,
     x: Value,
     memory: Memory,
@@ -22,7 +22,7 @@ pub(crate) struct State {
 impl State {
     /// The state before the first instruction: A and X are 0, scratch memory is unknown, because programs may not
     /// read it before they write it.
-    pub(crate) fn at_start(values: &mut Values) -> State {
+    pub fn at_start(values: &mut Values) -> State {
         let zero = values.of(0);
         State {
             a: zero,
@@ -51,7 +51,7 @@ impl State {
     }
 
     /// The value in a place.
-    pub(crate) fn get(&self, place: Place, values: &Values) -> Value {
+    pub fn get(&self, place: Place, values: &Values) -> Value {
         match place {
             Place::A => self.a,
             Place::X => self.x,
@@ -60,12 +60,12 @@ impl State {
     }
 
     /// The constant that a value equals, by itself or by the facts.
-    pub(crate) fn constant(&self, value: Value, values: &Values) -> Option<u32> {
+    pub fn constant(&self, value: Value, values: &Values) -> Option<u32> {
         self.fact(value, values, MAX_DEPTH)?.constant()
     }
 
     /// The value that an instruction writes.
-    pub(crate) fn result(&self, op: Op, values: &mut Values) -> Value {
+    pub fn result(&self, op: Op, values: &mut Values) -> Value {
         match op {
             Op::LoadData(offset) => values.word(offset),
             Op::LoadImm(k) | Op::LoadXImm(k) => values.of(k),
@@ -88,7 +88,7 @@ impl State {
     }
 
     /// Executes one instruction of a block; returns whether its destination already held the result.
-    pub(crate) fn step(&mut self, op: Op, values: &mut Values) -> bool {
+    pub fn step(&mut self, op: Op, values: &mut Values) -> bool {
         let value = self.result(op, values);
         let place = written_by(op);
         let was_there = self.get(place, values) == value;
@@ -107,7 +107,7 @@ impl State {
     }
 
     /// The outcome of a test, if known.
-    pub(crate) fn answer(&self, test: Test, operand: Operand, values: &mut Values) -> Option<bool> {
+    pub fn answer(&self, test: Test, operand: Operand, values: &mut Values) -> Option<bool> {
         let Some(k) = self.constant_operand(operand, values) else {
             let right = self.operand(operand, values);
             if self.a == right && test != Test::Set {
@@ -154,7 +154,7 @@ impl State {
     }
 
     /// Adds an outcome that did not follow from the facts; false if it is impossible.
-    pub(crate) fn assume(
+    pub fn assume(
         &mut self,
         test: Test,
         operand: Operand,

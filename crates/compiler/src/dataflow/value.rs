@@ -15,11 +15,11 @@ use super::lists::Lists;
 
 /// The name of a value; its index in [`Values`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Value(u32);
+pub struct Value(u32);
 
 /// The description of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Meaning {
+pub enum Meaning {
     /// This constant.
     Constant(u32),
     /// The word of `seccomp_data` at this byte offset.
@@ -38,7 +38,7 @@ pub(crate) enum Meaning {
 
 impl Meaning {
     /// Whether the value is a 32-bit word without operands.
-    pub(crate) const fn is_word(self) -> bool {
+    pub const fn is_word(self) -> bool {
         matches!(
             self,
             Meaning::Data(_) | Meaning::Variable(_) | Meaning::Entering(..) | Meaning::Left(_)
@@ -48,7 +48,7 @@ impl Meaning {
 
 /// Where a value can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub enum Place {
     /// The accumulator.
     A,
     /// The index register.
@@ -70,7 +70,7 @@ type Held = [Value; SLOTS as usize];
 
 /// All values named so far, and the lists of facts of states.
 #[derive(Debug, Default)]
-pub(crate) struct Values {
+pub struct Values {
     /// The contents of scratch memory, by name, without duplicates.
     memories: Vec<Held>,
     /// Indices of these, by content.
@@ -84,13 +84,12 @@ pub(crate) struct Values {
 
 impl Values {
     /// A store without values.
-    #[cfg(any(test, feature = "foreign"))]
-    pub(crate) fn new() -> Values {
+    pub fn new() -> Values {
         Values::default()
     }
 
     /// Removes all values.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.memories.clear();
         self.known_memories.clear();
         self.meanings.clear();
@@ -100,7 +99,7 @@ impl Values {
     }
 
     /// The number of values, memories and list entries.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.meanings.len() + self.memories.len() + self.lists.len()
     }
 
@@ -143,12 +142,12 @@ impl Values {
     }
 
     /// The description of a value.
-    pub(crate) fn meaning(&self, value: Value) -> Meaning {
+    pub fn meaning(&self, value: Value) -> Meaning {
         self.meanings[value.0 as usize]
     }
 
     /// The constant that a value is.
-    pub(crate) fn constant(&self, value: Value) -> Option<u32> {
+    pub fn constant(&self, value: Value) -> Option<u32> {
         match self.meaning(value) {
             Meaning::Constant(k) => Some(k),
             _ => None,
@@ -156,7 +155,7 @@ impl Values {
     }
 
     /// The value with this description.
-    pub(crate) fn name(&mut self, meaning: Meaning) -> Value {
+    pub fn name(&mut self, meaning: Meaning) -> Value {
         *self.known.entry(meaning).or_insert_with(|| {
             self.meanings.push(meaning);
             Value(self.meanings.len() as u32 - 1)
@@ -164,7 +163,7 @@ impl Values {
     }
 
     /// The word of `seccomp_data` at this byte offset.
-    pub(crate) fn word(&mut self, offset: u32) -> Value {
+    pub fn word(&mut self, offset: u32) -> Value {
         let place = offset as usize / 4;
         match self.data.get(place) {
             Some(Some(known)) if offset.is_multiple_of(4) => *known,
@@ -181,12 +180,12 @@ impl Values {
     }
 
     /// The value of a constant.
-    pub(crate) fn of(&mut self, k: u32) -> Value {
+    pub fn of(&mut self, k: u32) -> Value {
         self.name(Meaning::Constant(k))
     }
 
     /// The result of an operation. A division by zero ends the program, so any statement about its result is true.
-    pub(crate) fn alu(&mut self, op: AluOp, left: Value, right: Value) -> Value {
+    pub fn alu(&mut self, op: AluOp, left: Value, right: Value) -> Value {
         let is_commutative = matches!(
             op,
             AluOp::Add | AluOp::Mul | AluOp::And | AluOp::Or | AluOp::Xor

@@ -12,8 +12,7 @@ mod rules;
 mod support;
 
 pub(crate) use support::draft::Draft;
-pub(crate) use support::pass_run::append;
-pub use support::pass_run::{PassRun, Size};
+pub use support::pass_run::{PassRun, Size, append};
 
 use std::rc::Rc;
 
@@ -146,7 +145,7 @@ impl PassCx {
     }
 
     /// A context with these options, for a program for these architectures.
-    pub(crate) fn of(options: &CompileOptions, archs: impl IntoIterator<Item = Arch>) -> PassCx {
+    pub fn with_options(options: &CompileOptions, archs: impl IntoIterator<Item = Arch>) -> PassCx {
         let calls = options.measure_runs.then(|| {
             let archs: Vec<Arch> = archs.into_iter().collect();
             Rc::new(options.workload(&archs))

@@ -68,7 +68,7 @@ impl Repeats {
 /// Whether a task ignores a signal, by its own choice or by default.
 fn is_ignored(tid: i32, signal: i32) -> bool {
     const BY_DEFAULT: [i32; 4] = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH];
-    let task = Status::of(tid);
+    let task = Status::read(tid);
     let has = |set| {
         let mask = task.as_ref().and_then(|task| task.mask(set));
         mask.is_some_and(|mask| mask & 1 << (signal - 1) != 0)

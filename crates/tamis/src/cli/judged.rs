@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tamis_abi::Arch;
 use tamis_compiler::CompileError;
-use tamis_compiler::judge::{self, Filter, Judged};
+use tamis_optimize::judge::{self, Filter, Judged};
 use tamis_rules::Ruleset;
 use tamis_session::Loaded;
 

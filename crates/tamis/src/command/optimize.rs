@@ -4,10 +4,10 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use tamis_bpf::{Program, Stack, disasm};
-use tamis_compiler::foreign::{Optimised, Split, optimise};
 use tamis_compiler::{CompileError, CompileOptions, compile_any_length};
 use tamis_embed::annotation;
 use tamis_kernel::dump;
+use tamis_optimize::{Optimised, Split, optimise};
 use tamis_report::entry::{InputEntry, counted};
 use tamis_report::optimize::OptimizeReport;
 use tamis_session::{Loaded, NamedProgram};

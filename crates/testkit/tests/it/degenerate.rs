@@ -3,8 +3,8 @@
 
 use tamis_bpf::Stack;
 use tamis_compiler::CompileOptions;
-use tamis_compiler::foreign::{Split, optimise};
 use tamis_fuzz::{Agreement, agreement};
+use tamis_optimize::{Split, optimise};
 use tamis_prover::{Limits, Stop, Subject};
 use tamis_testkit::generate::degenerate;
 use tamis_testkit::rng::Rng;

@@ -11,10 +11,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use tamis_abi::{Action, Arch, Endian, Word};
 use tamis_analysis::{CaseLimits, decompile, narrowed};
 use tamis_bpf::{AluOp, Op, Operand, Program, Stack, Template, Test};
-use tamis_compiler::foreign::{How, Split, optimise};
-use tamis_compiler::judge::{Filter, compiled, judge, judge_reading};
+use tamis_compiler::judge::compiled;
 use tamis_compiler::{CompileError, CompileOptions, ProofEffort, compile_any_length};
 use tamis_fuzz::{Disagreement, agreement};
+use tamis_optimize::judge::{Filter, judge, judge_reading};
+use tamis_optimize::{How, Split, optimise};
 use tamis_prover::misreading::{Misreading, Reading, with};
 use tamis_prover::{
     Answer, Equality, Function, Limits, Space, Stop, Subject, decide, equality_by_diagrams,

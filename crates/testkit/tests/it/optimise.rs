@@ -3,9 +3,9 @@
 use tamis_abi::{Action, Arch, ArgIndex, Endian, SeccompData};
 use tamis_bpf::cache::Bitmap;
 use tamis_bpf::{AluOp, Insn, Op, Operand as BpfOperand, Program, Stack, Test as BpfTest};
-use tamis_compiler::foreign::{How, Optimised, Rejected, Split, Why, optimise};
 use tamis_compiler::{CompileOptions, Objective, compile, compile_any_length};
 use tamis_kernel::differential::calls::{Effect, answers};
+use tamis_optimize::{How, Optimised, Rejected, Split, Why, optimise};
 use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;

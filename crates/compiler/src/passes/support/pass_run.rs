@@ -83,7 +83,7 @@ impl Size {
 }
 
 /// Appends remarks; the numbers of their runs continue.
-pub(crate) fn append(remarks: &mut Vec<Remark>, more: Vec<Remark>) {
+pub fn append(remarks: &mut Vec<Remark>, more: Vec<Remark>) {
     let so_far = remarks.last().map_or(0, |remark| remark.run.number);
     remarks.extend(more.into_iter().map(|mut remark| {
         remark.run.number += so_far;
