@@ -1,4 +1,4 @@
-//! From a policy to an installed filter in a few lines, with the defaults of a program that confines itself.
+//! From a policy to an installed filter in a few lines, with the defaults for a program that confines itself.
 
 use std::error;
 use std::fmt;
@@ -25,40 +25,39 @@ use tamis_session::{CompiledPolicy, Input, LoadOptions, load};
 #[derive(Clone, Debug)]
 pub struct Policy(tamis_session::Policy);
 
-/// Why there is no policy, no filter, or none that is installed.
+/// An error in reading, compiling or installing a policy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The policy can't be read, has mistakes, or there is no program for what it means.
+    /// The policy can't be read, has errors, or can't be compiled.
     Policy(tamis_session::Error),
-    /// A variable has no value, or one that it was not declared for.
+    /// A variable has no value, or one outside its range.
     Bind(BindError),
-    /// The filter has no rules for the architecture of this program, and would deny or kill whatever it does.
+    /// The filter has no rules for the architecture of this program, and would deny or kill every call.
     Arch {
-        /// The architecture that this program was compiled for; `None` if filters can't tell it.
+        /// The architecture for which this program was compiled; `None` if filters don't support it.
         native: Option<Arch>,
-        /// Those that the filter has rules for.
+        /// The architectures of the filter.
         filter: Vec<Arch>,
     },
-    /// The kernel didn't take the filter.
+    /// The kernel rejected the filter.
     Install(InstallError),
 }
 
 impl Policy {
-    /// Reads the text of a policy that includes no files. The extension of the name tells the language or, where
-    /// it says nothing, the content. A policy that names no architectures is for the one that this program was
-    /// compiled for.
+    /// Parses a policy without included files. The language is detected from the extension of the name or, without a
+    /// known one, from the text. A policy that states no architecture is for that of this program.
     ///
     /// # Errors
-    /// If the text has mistakes. They are shown with their places by `Display`.
+    /// If the text has errors; `Display` shows them with their places.
     pub fn from_text(name: &str, text: &str) -> Result<Policy, Error> {
         Policy::read(Input::new(name, text), &native_options()?, &mut NoIncludes)
     }
 
-    /// Reads a file in the same way, with the files that it includes.
+    /// Reads a policy and its included files, with the same defaults.
     ///
     /// # Errors
-    /// If a file can't be read, or has mistakes.
+    /// If a file can't be read or has errors.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Policy, Error> {
         let path = path.as_ref().text();
         let input = files::read(&path)?;
@@ -86,7 +85,7 @@ impl Policy {
     /// ```
     ///
     /// # Errors
-    /// If the input has mistakes, is a program, or something that it includes can't be had.
+    /// If the input has errors, is a program, or an included file can't be read.
     pub fn read(
         input: Input,
         options: &LoadOptions,
@@ -97,20 +96,20 @@ impl Policy {
         Ok(Policy(loaded.into_policy("give the policy instead")?))
     }
 
-    /// What it means.
+    /// The rules of the policy.
     pub fn ruleset(&self) -> &Ruleset {
         &self.0.ruleset
     }
 
-    /// Compiles it, and has the program proved for every call and all values of its variables.
+    /// Compiles the policy and proves the program for every call and all values of its variables.
     ///
     /// # Errors
-    /// If there is no program for what it means.
+    /// If the policy can't be compiled.
     pub fn compile(self) -> Result<CompiledPolicy, Error> {
         self.compile_for(&CompileOptions::default())
     }
 
-    /// The same for the calls that a profile expects, with another objective or effort.
+    /// Compiles the policy with a profile, an objective or an effort.
     ///
     /// # Errors
     /// As [`compile`](Self::compile).
@@ -128,13 +127,13 @@ fn native_options() -> Result<LoadOptions, Error> {
     Ok(LoadOptions::for_program(native))
 }
 
-/// Installs a filter without variables on the calling thread, with `no_new_privs`; threads that it starts from then on
-/// have it too. It can't be removed.
+/// Installs a filter without variables on the calling thread, with `no_new_privs`. Threads that it starts later inherit
+/// the filter, which can't be removed.
 ///
 /// A filter with variables is bound first, and its program installed by [`kernel::install`](fn@tamis_kernel::install).
 ///
 /// # Errors
-/// If the filter has no rules for the architecture of this program or has a variable, and if the kernel refuses.
+/// If the filter has no rules for the architecture of this program or has a variable, or if the kernel rejects it.
 pub fn install(filter: &CompiledPolicy) -> Result<Installed, Error> {
     let native = host::arch();
     if !native.is_some_and(|arch| filter.arches().contains(&arch)) {

@@ -10,14 +10,13 @@
 //! # Ok::<(), tamis::Error>(())
 //! ```
 //!
-//! A policy is in any language that the command reads - tamis's own, profiles of OCI and Docker, Firecracker, minijail,
-//! kafel, systemd - and says itself for which architectures it is, or is for the one that the program was
-//! compiled for.
+//! A policy is in any language that the command reads: tamis's own, profiles of OCI and Docker, Firecracker, minijail,
+//! kafel, systemd. It states its architectures, or is for the one for which the program was compiled.
 //!
 //! # Values that are known at run time
 //!
-//! A policy may compare arguments with [variables](CompiledPolicy::values): the filter is compiled and proved once, for
-//! all their values, and bound as often as a process starts. Binding is a copy and some stores.
+//! A policy may compare arguments with [variables](CompiledPolicy::values). The filter is compiled and proved once for
+//! all their values, and bound when a process starts. Binding copies the program and stores the values.
 //!
 //! ```
 //! use tamis::Policy;
@@ -39,12 +38,12 @@
 //!
 //! # Filters that are compiled with the program
 //!
-//! With the feature `macros`, `include_policy!` makes a module of a policy when the program is built, with typed
-//! values, and with `embed`, `build` does so in a build script. The program then needs nothing of tamis when it runs.
+//! With the feature `macros`, `include_policy!` compiles a policy into a module when the program is built; with
+//! `embed`, `build` does the same in a build script. The program then doesn't contain tamis.
 //!
 //! # Features
 //!
-//! `default-features = false` leaves out what only the command needs, and everything that one of these adds:
+//! `default-features = false` omits everything that only the command needs; these features add:
 //!
 //! | feature | adds |
 //! |---|---|
@@ -60,9 +59,9 @@
 //!
 //! # The parts
 //!
-//! They are re-exported under the names of their crates: [`session`] loads any input, [`policy`] has the languages,
-//! [`compiler`] has passes and figures, [`prover`] compares programs, [`kernel`] installs them,
-//! [`profile`] says what they are optimised for. The command line is made of the same parts and of nothing else.
+//! The crates are re-exported by name: [`session`] loads any input, [`policy`] has the languages, [`compiler`] the
+//! passes and costs, [`prover`] compares programs, [`kernel`] installs them, and [`profile`] has the frequencies of
+//! calls. The command consists of the same crates.
 
 mod filter;
 

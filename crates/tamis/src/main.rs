@@ -1,7 +1,7 @@
 //! The `tamis` command.
 //!
-//! One file per subcommand in [`command`], what they share in [`cli`]. A subcommand returns its exit
-//! code or a [`cli::Failure`]; results go to standard output, everything else to standard error.
+//! Each subcommand is a file in [`command`]; shared parts are in [`cli`]. A subcommand returns its exit code or a
+//! [`cli::Failure`]. Results go to standard output, messages to standard error.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 mod cli;
 mod command;
 
-// What `tamis exec` hands on.
+// The start note, which `tamis exec` passes on.
 tamis_kernel::note_start!();
 
 /// Compile, explain and run Linux seccomp-bpf filters.
@@ -43,23 +43,23 @@ fn main() -> ExitCode {
     cli::execute(&global, limits, command.doing(), || command.run(&global))
 }
 
-/// The command line.
+/// Parses the command line.
 fn parse() -> Result<(cli::Global, command::Command), clap::Error> {
     let mut tamis = cli::help::in_brief(Cli::command());
     let read = tamis.try_get_matches_from_mut(std::env::args_os());
-    let matches = read.map_err(|error| asked_for_help(&mut tamis).unwrap_or(error))?;
+    let matches = read.map_err(|error| requested_help(&mut tamis).unwrap_or(error))?;
     let Cli { global, command } = Cli::from_arg_matches(&matches)?;
     Ok((global, command))
 }
 
-/// The help that `tamis help … --json` asks for: clap's own command `help` takes no option.
-fn asked_for_help(tamis: &mut clap::Command) -> Option<clap::Error> {
+/// The help for `tamis help … --json`: clap's command `help` accepts no option.
+fn requested_help(tamis: &mut clap::Command) -> Option<clap::Error> {
     let words = std::env::args_os().filter(|word| word != "--json");
     let error = tamis.try_get_matches_from_mut(words).err()?;
     (error.kind() == ErrorKind::DisplayHelp).then_some(error)
 }
 
-/// The error with the nearest of several suggested commands alone: clap has it last, behind names that share a few letters.
+/// The error with only the most similar of several suggested commands, which clap lists last.
 fn with_nearest(mut error: clap::Error) -> clap::Error {
     if let Some(tip) = tip(&error) {
         let tips = ContextValue::StyledStrs(vec![tip.into()]);

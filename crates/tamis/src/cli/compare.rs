@@ -1,7 +1,7 @@
-//! Shared by `prove` and `diff`: two sides, compared within a scope.
+//! The comparison of two sides within a scope, for `prove` and `diff`.
 //!
-//! The cheapest method comes first: sides that are written alike are equal; a short search by running finds calls
-//! for most sides that differ; then diagrams, then gates. All share one deadline.
+//! The cheapest method is first: identical programs are equal; a short search by execution finds differing calls of
+//! most sides that differ; then come decision diagrams, then SAT. All share one deadline.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ use super::load::LoadArgs;
 use super::settings::Coverage;
 use super::{Failure, Global, budget, side};
 
-/// What of two filters is compared.
+/// The scope of a comparison.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct ScopeArgs {
     /// Compare only numbers below 2^30: not those of x32, nor the -1 of a tracer that skips a call
@@ -39,45 +39,44 @@ pub(crate) struct ScopeArgs {
 }
 
 /// Two sides in one space.
-pub(crate) struct Compared {
+pub(crate) struct ComparedSides {
     pub(crate) left: Side,
     pub(crate) right: Side,
     pub(crate) space: Space,
     args: ScopeArgs,
     stop: Stop,
-    /// Whether both are written alike.
+    /// Whether the sides are identical.
     is_identical: bool,
-    /// The meanings, when they have been asked for.
+    /// The functions of both sides, once computed.
     functions: Option<Result<[Function; 2], LimitReached>>,
-    /// Calls that the sides answer differently, in any of the scopes compared so far.
+    /// Calls for which the sides differ, in any of the scopes compared so far.
     known: Vec<Pair>,
-    /// Which readings of the sides the comparison covers.
+    /// The readings that the comparison covers.
     pub(crate) coverage: Coverage,
 }
 
-/// What is known about two sides.
+/// The result of a comparison.
 pub(crate) struct Finding {
-    /// `None` if it depends on calls of which none was found.
+    /// `None` if it depends on pairs without an example call.
     pub(crate) result: Option<ComparisonResult>,
-    /// Pairs of different answers: all, or at most one of each strictness, as gates and running find them.
+    /// The pairs of different actions: all, or at most one of each strictness, which is what SAT and execution find.
     pub(crate) pairs: Vec<Pair>,
-    /// Why not all is known.
+    /// The limits of an incomplete comparison.
     pub(crate) gaps: Option<Gaps>,
-    /// What diagrams say, if they hold both sides.
+    /// The comparison by diagrams, if they fit both sides.
     pub(crate) comparison: Option<Comparison>,
 }
 
-/// Where the search for differences ended.
+/// The limits at which the methods stopped.
 #[derive(Clone, Copy)]
 pub(crate) struct Gaps {
-    /// What kept the decision diagrams from an answer.
+    /// The limit of the decision diagrams.
     by_diagrams: LimitReached,
-    /// What kept the SAT solver from one.
+    /// The limit of the SAT solver.
     by_gates: LimitReached,
 }
 
 impl Finding {
-    /// Both sides are equal.
     const EQUAL: Finding = Finding {
         result: Some(ComparisonResult::Equal),
         pairs: Vec::new(),
@@ -87,7 +86,7 @@ impl Finding {
 }
 
 impl ScopeArgs {
-    /// The scope; the architectures are those that the inputs are read for.
+    /// The scope; its architectures are those of the inputs.
     pub(crate) fn scope(self, load: &LoadArgs) -> Scope {
         Scope {
             arches: load.arches.to_vec(),
@@ -104,16 +103,16 @@ impl ScopeArgs {
     }
 }
 
-impl Compared {
-    /// Reads both sides, each with the options for it alone, and says what they mean.
+impl ComparedSides {
+    /// Reads both sides, each with its own options, and computes their meaning.
     pub(crate) fn read(
         [left, right]: [(&str, &[String]); 2],
         args: ScopeArgs,
         load: &LoadArgs,
         global: &Global,
-    ) -> Result<Compared, Failure> {
+    ) -> Result<ComparedSides, Failure> {
         let own = [SideOptions::parse(left.1)?, SideOptions::parse(right.1)?];
-        let coverage = Coverage::of(load, &own.each_ref());
+        let coverage = Coverage::new(load, &own.each_ref());
         let load = coverage.first.for_comparison().keeping_variables();
         let mut left = side::read_alone(left.0, &own[0], &load, global)?;
         let mut right = side::read_alone(right.0, &own[1], &load, global)?;
@@ -122,7 +121,7 @@ impl Compared {
         note_variables(&variables, global);
         let stop = budget::stop();
         let is_identical = left.is_identical(&right);
-        Ok(Compared {
+        Ok(ComparedSides {
             left,
             right,
             space: Space::stoppable(args.limits(), stop.clone()),
@@ -135,18 +134,18 @@ impl Compared {
         })
     }
 
-    /// Passes each other reading of the sides in which they are not written alike to `see`, with what it is in words and
-    /// what of it is compared, until `see` returns false. Readings in which both sides have the same rules as in an earlier one are left out.
+    /// Calls `see` with each other reading in which the sides differ as text, with its title and scope, until it
+    /// returns false. Readings that have the same rules as an earlier one are skipped.
     pub(crate) fn other_readings(
         &self,
         sides: [(&str, &[String]); 2],
         scope: &Scope,
-        mut see: impl FnMut(&str, &Scope, Compared) -> Result<bool, Failure>,
+        mut see: impl FnMut(&str, &Scope, ComparedSides) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         if sides[0].1 == sides[1].1 && self.left.has_texts_of(&self.right) {
             return Ok(());
         }
-        // What there is to say of the inputs was said at the first reading.
+        // The first reading has printed the warnings.
         let quiet = Global::silent();
         let mut seen: Vec<[Side; 2]> = vec![[self.left.clone(), self.right.clone()]];
         for other in self
@@ -154,7 +153,7 @@ impl Compared {
             .others(&[self.left.filters(), self.right.filters()])?
         {
             // A profile that can't be read for a machine is no filter there.
-            let Ok(compared) = Compared::read(sides, self.args, &other.load, &quiet) else {
+            let Ok(compared) = ComparedSides::read(sides, self.args, &other.load, &quiet) else {
                 continue;
             };
             let own = [&compared.left, &compared.right];
@@ -174,7 +173,7 @@ impl Compared {
         Ok(())
     }
 
-    /// The meanings of both sides.
+    /// The functions of both sides.
     fn functions(&mut self) -> Result<[Function; 2], LimitReached> {
         if let Some(known) = self.functions {
             return known;
@@ -186,14 +185,14 @@ impl Compared {
         functions
     }
 
-    /// Compares them within a scope, by diagrams.
+    /// Compares the sides within a scope, by diagrams.
     fn within(&mut self, scope: &Scope) -> Result<Comparison, LimitReached> {
         let [left, right] = self.functions()?;
         self.space.comparison(left, right, scope)
     }
 
-    /// What is known about them within a scope. As soon as a call of a pair of answers is known that settles the
-    /// question, the rest of the search gets only a share of the time.
+    /// Compares the sides within a scope. Once a call is known for a pair that settles the question, the rest of the
+    /// search gets only a share of the time.
     pub(crate) fn find(&mut self, scope: &Scope, settles: impl Fn(&Pair) -> bool) -> Finding {
         if self.is_identical {
             return Finding::EQUAL;
@@ -213,12 +212,12 @@ impl Compared {
         self.find_within(scope, self.args.max_conflicts)
     }
 
-    /// What is known about them within a scope with a tenth of the effort, for questions that nobody asked.
+    /// Compares the sides within a scope with a tenth of the effort, for additional findings.
     pub(crate) fn find_briefly(&mut self, scope: &Scope) -> Finding {
         self.find_within(scope, self.args.max_conflicts / 10)
     }
 
-    /// The known calls within a scope that the sides answer differently.
+    /// The known differing calls within a scope.
     pub(crate) fn known_within(&self, scope: &Scope) -> impl Iterator<Item = &Pair> {
         self.known.iter().filter(|pair| {
             let is_within = pair.example.is_some_and(|example| scope.has(&example));
@@ -241,7 +240,7 @@ impl Compared {
         }
         let is_refuted = |pair: &Pair| pair.example.is_some();
         if found.result == Some(ComparisonResult::Equal) && found.pairs.iter().any(is_refuted) {
-            // The evaluators contradict the proof, and they define what filters mean.
+            // The evaluators contradict the proof, and they define the meaning of filters.
             found.result = None;
         }
         self.known
@@ -249,7 +248,7 @@ impl Compared {
         found
     }
 
-    /// What diagrams say of filters with more pairs of return values than are listed.
+    /// The comparison by diagrams if there are too many pairs of return values to list.
     fn by_strictness(
         &mut self,
         scope: &Scope,
@@ -261,7 +260,7 @@ impl Compared {
         let [left, right] = self.functions().ok()?;
         let mut pairs = self.space.strictness(left, right, scope).ok()?;
         let all = ComparisonResult::of_pairs(&pairs);
-        // A pair without a call may not occur; the result stands if it is the same without them.
+        // A pair without a call may be infeasible; the result holds if it is the same without such pairs.
         pairs.retain(|pair| pair.example.is_some());
         (all == ComparisonResult::of_pairs(&pairs)).then_some(Finding {
             result: Some(all),
@@ -271,7 +270,7 @@ impl Compared {
         })
     }
 
-    /// What diagrams, or else gates, say about them within a scope.
+    /// Compares the sides within a scope, by diagrams or else by SAT.
     fn decide_within(&mut self, scope: &Scope, max_conflicts: u64) -> Finding {
         let comparison = self.within(scope);
         if let Some(found) = self.by_strictness(scope, &comparison) {
@@ -311,7 +310,7 @@ impl Compared {
         }
     }
 
-    /// The architectures that one of the sides has something to say about.
+    /// The architectures that either side has rules for.
     pub(crate) fn arches(&self) -> Vec<Arch> {
         let mut arches: Vec<Arch> = match self.functions {
             Some(Ok(functions)) => functions
@@ -325,7 +324,7 @@ impl Compared {
         arches
     }
 
-    /// What to type to get further than a limit, if anything helps.
+    /// The options that raise the limits; `None` if no option does.
     pub(crate) fn advice(&self, gaps: Gaps) -> Option<String> {
         let limits = self.args.limits;
         match (gaps.by_diagrams, gaps.by_gates) {
@@ -343,14 +342,14 @@ impl Compared {
         }
     }
 
-    /// The failure to find out anything.
+    /// The failure if no method gave a result.
     pub(crate) fn gave_up(&self, gaps: Gaps) -> Failure {
         let advice = self.advice(gaps);
         let help = advice.map(|options| raise(&options));
         Failure::gave_up(format!("gave up: {gaps}"), help)
     }
 
-    /// Asks evaluator and interpreter whether a call is answered as the prover says.
+    /// Checks the actions of a call by the evaluator and the interpreter.
     pub(crate) fn confirm(&self, input: &Input, pair: &Pair) -> Result<(), Failure> {
         let answers = (self.left.answer(input), self.right.answer(input));
         if answers == (pair.left, pair.right) {
@@ -371,7 +370,7 @@ impl Compared {
     }
 }
 
-/// Notes which variable is which in examples.
+/// Prints which variables the names in examples stand for.
 fn note_variables(variables: &[Variable], global: &Global) {
     let titles = variables.iter().enumerate();
     let titles: Vec<String> = titles

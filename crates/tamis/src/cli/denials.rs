@@ -1,4 +1,4 @@
-//! What to say of denied calls: the rule that decided, and the smallest change of the policy that allows them.
+//! Explanations of denied calls: the rule that decided, and the smallest change of the policy that allows them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,44 +16,44 @@ use tamis_session::{Input, Loaded, Policy};
 
 use super::load::LoadArgs;
 
-/// More kinds of denied calls are not kept: a program that tries all numbers is no reason to fill the memory.
+/// The most kinds of denied calls that are kept, which bounds the memory for programs that try all numbers.
 const MAX_KINDS: usize = 1000;
-/// How many calls of a kind are shown, if they differ in what is in memory.
+/// The most calls of a kind that are shown, if they differ in memory contents.
 const MAX_SHOWN: usize = 4;
 
-/// Denied calls, those that differ only in addresses and the like counted together.
+/// Denied calls, counted by kind: calls of a kind differ only in addresses and the like.
 #[derive(Debug, Default)]
 pub(crate) struct Denials {
     kinds: BTreeMap<Key, Kind>,
-    /// How many calls are of other kinds than those that are kept.
+    /// The number of calls whose kinds are not kept.
     others: u64,
 }
 
-/// What makes calls alike: the call without what is left out of it, the answer, and the place of the rule.
+/// The key of a kind: the call without varying arguments, the action, and the place of the rule.
 type Key = (u32, u32, [u64; 6], u32, Option<(u32, u32)>);
 
-/// Calls that were denied in the same way.
+/// Calls of one kind.
 #[derive(Debug)]
 struct Kind {
     first: SeccompData,
     action: Action,
     count: u64,
-    /// Some of them with what is in memory.
+    /// Some of the calls with memory contents.
     shown: Vec<String>,
-    /// Whether others differ from those.
+    /// Whether there are more different ones.
     has_more: bool,
 }
 
-/// Who denied a call.
+/// The filter that denied a call.
 pub(crate) struct Decider<'p> {
-    /// The policy of the filter that decided.
+    /// The policy of the filter.
     pub(crate) policy: &'p Policy,
-    /// Whether no other filter denies the call too.
+    /// Whether the other filters allow the call.
     pub(crate) is_alone: bool,
 }
 
 impl Denials {
-    /// Counts a call that the filter of this policy denied. The function shows it with what is in memory.
+    /// Counts a call that the filter of this policy denied. The function formats it with memory contents.
     pub(crate) fn add(
         &mut self,
         data: &SeccompData,
@@ -93,7 +93,7 @@ impl Denials {
         }
     }
 
-    /// The entries, the most frequent first.
+    /// The report's entries, the most frequent first.
     pub(crate) fn entries<'p>(
         &self,
         decider: impl Fn(&SeccompData) -> Option<Decider<'p>>,
@@ -126,7 +126,7 @@ impl Denials {
             entry.with_addition(tried)
         };
         let mut entries: Vec<DeniedEntry> = kinds.into_iter().map(entry).collect();
-        // Calls that differ in what their changes leave open have the same one.
+        // Calls that differ only in unconstrained arguments have the same change.
         let mut shown = BTreeSet::new();
         for entry in &mut entries {
             let diff = entry.addition.as_ref().map(|addition| &addition.diff);
@@ -138,17 +138,17 @@ impl Denials {
         entries
     }
 
-    /// What isn't among the entries.
+    /// A note about calls that are not among the entries.
     pub(crate) fn note(&self) -> Option<String> {
         let calls = counted(self.others, "more denied call");
         (self.others > 0).then(|| format!("{calls}, of more than {MAX_KINDS} kinds"))
     }
 }
 
-/// The change of a policy that allows a denied call, or all calls of its number: tried, or why there is none.
+/// The change of a policy that allows a denied call, or all calls of its number, or the reason why there is none.
 ///
-/// It is proved to open what is said of it and nothing else. Where one that names the values of arguments would do more, as
-/// in a profile for architectures that have them in other places, all calls of the number are allowed.
+/// The change is proved to allow the stated calls and no others. If a change that names argument values would allow
+/// more, as in a profile for architectures with other argument positions, all calls of the number are allowed.
 pub(crate) fn allowing(
     policy: &Policy,
     data: &SeccompData,
@@ -185,7 +185,7 @@ pub(crate) fn allowing(
             tested: &tested,
         };
         let addition = addition::propose(policy.kind.name(), &text, &denial)?;
-        tried(&addition, &text, policy, data, load)
+        addition_entry(&addition, &text, policy, data, load)
     };
     match has_args {
         true => with(true).or_else(|_| with(false)),
@@ -212,15 +212,15 @@ fn tested(ruleset: &Ruleset, data: &SeccompData) -> Vec<ArgIndex> {
     indices.collect()
 }
 
-/// A change, if the changed text allows the call, and what is said of it alone.
-fn tried(
+/// The entry for a change, if the changed text allows the call.
+fn addition_entry(
     addition: &Addition,
     text: &str,
     policy: &Policy,
     data: &SeccompData,
     load: &LoadArgs,
 ) -> Result<AdditionEntry, String> {
-    let changed = changed(addition, text, policy, load);
+    let changed = changed_policy(addition, text, policy, load);
     let Some(changed) = changed.filter(|it| it.ruleset.decide(data).action.kind.executes()) else {
         return Err("the line that was tried doesn't allow it".to_owned());
     };
@@ -250,7 +250,12 @@ fn source_text(sources: &Sources, name: &str) -> Option<String> {
 }
 
 /// The policy of the changed text.
-fn changed(addition: &Addition, text: &str, policy: &Policy, load: &LoadArgs) -> Option<Policy> {
+fn changed_policy(
+    addition: &Addition,
+    text: &str,
+    policy: &Policy,
+    load: &LoadArgs,
+) -> Option<Policy> {
     let input = Input::new(policy.name.as_str(), addition.apply(text));
     let load = load.with_kind(Some(policy.kind));
     match load.load_input(input) {
@@ -259,7 +264,7 @@ fn changed(addition: &Addition, text: &str, policy: &Policy, load: &LoadArgs) ->
     }
 }
 
-/// The multiplexers whose calls a change opens besides what it says to open.
+/// Multiplexers whose calls a change allows in addition to the stated ones.
 fn opened_besides(
     before: &Ruleset,
     after: &Ruleset,
@@ -270,7 +275,7 @@ fn opened_besides(
         .filter_map(|arch| syscall::name(arch, syscall::multiplexed(arch, addition.name())?.nr))
         .collect();
     let multiplexers: Vec<&'static str> = multiplexers.into_iter().collect();
-    // With every such call allowed on both sides nothing differs.
+    // With all calls of these names allowed on both sides there must be no difference.
     let compared = |others: &[&str]| {
         let sides = [before, after].map(|ruleset| with_allowed(ruleset, addition, others));
         let [before, after] = sides.each_ref().map(Subject::Ruleset);
@@ -292,7 +297,7 @@ fn opened_besides(
     }
 }
 
-/// The ruleset with what a change says to open allowed, and all calls of these names.
+/// The ruleset with the stated calls of a change allowed, and all calls of these names.
 fn with_allowed(ruleset: &Ruleset, addition: &Addition, others: &[&str]) -> Ruleset {
     let rule = |nr: Nr, when: Predicate| Rule {
         syscalls: IntervalSet::single(nr.0),
@@ -333,8 +338,8 @@ mod tests {
         }
     }
 
-    /// What is said of these texts of a denied call.
-    fn said(policy: &Policy, load: &LoadArgs, texts: &[&str]) -> DeniedEntry {
+    /// The entry for these calls.
+    fn denied_entry(policy: &Policy, load: &LoadArgs, texts: &[&str]) -> DeniedEntry {
         let data = call::parse("x86_64 mkdir(0x1000, 0o755)", Arch::X86_64).expect("a call");
         let mut denials = Denials::default();
         for text in texts {
@@ -358,10 +363,10 @@ mod tests {
             "arch x86_64\ndefault allow\nerrno(EPERM) mkdir\n",
         );
         let four = ["a", "b", "c", "d", "a"];
-        let entry = said(&policy, &load, &four);
+        let entry = denied_entry(&policy, &load, &four);
         assert!(!entry.has_more_others && !entry.to_string().contains("and others"));
         let five = [&four[..], &["e"], &four].concat();
-        let entry = said(&policy, &load, &five);
+        let entry = denied_entry(&policy, &load, &five);
         assert_eq!(entry.others, ["b", "c", "d"]);
         assert!(entry.has_more_others);
         let text = entry.to_string();
@@ -375,7 +380,7 @@ mod tests {
             "arch x86_64\ndefault errno(EPERM)\nallow read\n",
         ] {
             let (policy, load) = policy("a\nb.tamis", text);
-            let entry = said(&policy, &load, &["a"]);
+            let entry = denied_entry(&policy, &load, &["a"]);
             let reason = entry.reason.expect("a reason");
             assert!(
                 reason.contains("a\\nb.tamis") && reason.lines().count() == 1,

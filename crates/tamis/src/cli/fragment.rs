@@ -1,7 +1,7 @@
-//! Targets of the tamis language in texts that aren't policies: expressions of `trace`, rules of `inject`.
+//! Targets of the tamis language outside policies: expressions of `trace`, rules of `inject`.
 //!
-//! A target is read as the policy that begins with an action and ends with it. What is wrong with that policy is told of the
-//! text that the user wrote.
+//! A target is parsed as a policy of one statement. Errors of that policy are reported at their place in the user's
+//! text.
 
 use std::ops::Range;
 
@@ -9,20 +9,20 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span};
 
 use super::Failure;
 
-/// What the policy of a target begins with; any action would do.
+/// The action of the statement; any action would do.
 const ACTION: &str = "notify ";
 
 /// A target within a text.
 #[derive(Clone, Debug)]
 pub(crate) struct Fragment<'t> {
-    /// The name of the whole in messages.
+    /// The name of the whole text in messages.
     name: &'t str,
     whole: &'t str,
     range: Range<usize>,
 }
 
 impl<'t> Fragment<'t> {
-    /// This part of a text, without spaces around it.
+    /// The trimmed part of a text.
     pub(crate) fn new(name: &'t str, whole: &'t str, range: Range<usize>) -> Fragment<'t> {
         let text = &whole[range.clone()];
         let start = range.start + (text.len() - text.trim_start().len());
@@ -33,17 +33,16 @@ impl<'t> Fragment<'t> {
         }
     }
 
-    /// Its text.
     pub(crate) fn text(&self) -> &'t str {
         &self.whole[self.range.clone()]
     }
 
-    /// The statement about it in the tamis language.
+    /// The statement with this target.
     pub(crate) fn statement(&self) -> String {
         format!("{ACTION}{}", self.text())
     }
 
-    /// Mistakes in a policy that begins with the statement, as those of the whole text.
+    /// The failure with the errors of a policy that begins with the statement, placed in the whole text.
     pub(crate) fn failure(&self, mut mistakes: Vec<Diagnostic>) -> Failure {
         let mut sources = Sources::new();
         let source = sources.add(self.name, self.whole);
@@ -55,7 +54,7 @@ impl<'t> Fragment<'t> {
         Failure::Diagnostics(mistakes, sources)
     }
 
-    /// The place in the whole text.
+    /// The position in the whole text.
     fn place(&self, source: SourceId, span: Span) -> Span {
         let place = |at: u32| {
             let at = (at as usize).saturating_sub(ACTION.len());

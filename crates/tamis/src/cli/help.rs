@@ -1,8 +1,8 @@
 //! The help of `tamis` itself.
 //!
-//! There are more commands than a screen has lines. `tamis -h` has a line for each of the sixteen that most users need, in
-//! the order of their work, and the names of the others; `tamis --help` has a line for each command, and the options
-//! ([decision 198](../../../../docs/decisions/0198-the-order-of-the-commands.md)).
+//! `tamis -h` fits a screen: it has a line for each of sixteen commands, in the order of a user's work, and the names
+//! of the others. `tamis --help` has a line for each command, and the options ([decision
+//! 198](../../../../docs/decisions/0198-the-order-of-the-commands.md)).
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use clap::Command;
 use clap::builder::Styles;
 use tamis_cli::help::brief;
 
-/// The commands of the first screen by what they are for, in the order of a user's work.
+/// The commands of the first screen by purpose, in the order of a user's work.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Observe", &["record", "trace", "learn"]),
     ("Write", &["compile", "lint", "explain", "convert"]),
@@ -19,7 +19,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Programs", &["bpf"]),
 ];
 
-/// The commands that are wanted rarely, or in one environment.
+/// The commands for rare or special uses.
 const OTHERS: [&str; 8] = [
     "profile",
     "precompile",
@@ -31,10 +31,10 @@ const OTHERS: [&str; 8] = [
     "completions",
 ];
 
-/// Where the first screen leads to.
+/// The last line of the first screen.
 const MORE: &str = "More: `tamis COMMAND -h`, and `tamis --help` for all commands and options";
 
-/// The command with its commands in groups, and a short help for each of them.
+/// Groups the commands, and adds a short help to each.
 pub(crate) fn in_brief(command: Command) -> Command {
     let path = command.get_name().to_owned();
     let (short, long) = (overview(&command), listing(&command));
@@ -62,7 +62,7 @@ fn overview(command: &Command) -> String {
     text + &format!("\nOthers: {}\n{MORE}", OTHERS.join(", "))
 }
 
-/// All commands with their descriptions, in their groups, also those below `bpf`.
+/// All commands with their descriptions, in groups, including those of `bpf`.
 fn listing(command: &Command) -> String {
     let described = |names: &[&str]| {
         names.iter().fold(String::new(), |text, name| {
@@ -86,7 +86,7 @@ fn listing(command: &Command) -> String {
     [groups.join("\n"), others, options].join("\n")
 }
 
-/// The options of the command as clap describes them, for a text that stands before those of every template.
+/// The options of the command in clap's format.
 fn options(command: &Command) -> String {
     let mut alone = Command::new("tamis")
         .version(env!("CARGO_PKG_VERSION"))
@@ -96,7 +96,7 @@ fn options(command: &Command) -> String {
     format!("{}", alone.render_long_help().ansi())
 }
 
-/// The description of a command below this one.
+/// The description of a subcommand.
 fn about(command: &Command, name: &str) -> String {
     command
         .find_subcommand(name)
@@ -104,7 +104,6 @@ fn about(command: &Command, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The one-line description of a command.
 fn about_of(command: &Command) -> String {
     let about = command.get_about().map(ToString::to_string);
     about.unwrap_or_default()

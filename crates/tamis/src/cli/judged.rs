@@ -1,4 +1,4 @@
-//! The judge of what the prover reads in programs.
+//! Confirming rulesets that the prover derives from programs.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,10 @@ use tamis_session::Loaded;
 use super::Failure;
 use super::limits::LimitArgs;
 
-/// What is said where a limit ends the comparison with the program.
+/// The failure if a limit ends the comparison.
 const UNCONFIRMED: &str = "the policy could not be proved equivalent to the program";
 
-/// Lets the judge compare a ruleset with the filters of a task, the oldest first, that it was read in, or with what
-/// they do for some architectures.
+/// Proves a ruleset equivalent to the filters of a task, the oldest first, or to their function for some architectures.
 pub(crate) fn judge_reading(
     filters: &[Loaded],
     arches: &[Arch],
@@ -35,7 +34,7 @@ pub(crate) fn judge_reading(
     judged.map_err(|error| failure(&error, limits))
 }
 
-/// What is said if a ruleset could not be confirmed. It was read, so some policy expresses the program.
+/// The failure if a ruleset could not be confirmed.
 fn failure(error: &CompileError, limits: &LimitArgs) -> Failure {
     if let CompileError::Unproven { limit } = error {
         return limits.gave_up(UNCONFIRMED, *limit);

@@ -1,7 +1,6 @@
-//! Where the shared library that stands for libseccomp is.
+//! Finding the shared library that replaces libseccomp.
 //!
-//! It is a file of its own beside the program: in cargo's target directory, where builds and tests leave it, or by
-//! libseccomp's name in a folder of its own below `lib/tamis` of the same prefix, where packages have it.
+//! Cargo builds it beside the program. Packages install it under libseccomp's name in a folder below `lib/tamis`.
 
 use std::env;
 use std::ffi::{CStr, OsStr, OsString};
@@ -20,25 +19,25 @@ use crate::cli::private::{is_one_path, state_folder};
 use crate::cli::trust::{Span, weakness};
 use crate::cli::{Failure, exit};
 
-/// The name of the library's file, which isn't libseccomp's: nothing finds it by mistake.
+/// The file of the library. The name differs from libseccomp's, so that no program loads it by accident.
 pub(crate) const FILE_NAME: &str = "libtamis_libseccomp.so";
 
-/// The folder of packages that has only the library and the Python module, from that of the program.
+/// The folder of the library and the Python module in packages, relative to the program's.
 const INSTALLED: &str = "../lib/tamis/libseccomp";
 
-/// The Python module with the names of libseccomp's: pure Python, which loads the library in the folder above its own.
+/// The Python module with libseccomp's interface; it loads the library from its parent folder.
 pub(crate) const PYTHON_MODULE: &str = include_str!("../../python/seccomp.py");
 
-/// Where the module is, from the library's folder.
+/// The path of the module, relative to the library's folder.
 pub(crate) const PYTHON_MODULE_PATH: &str = "python3/seccomp.py";
 
-/// The same for the library with the interface of libseccomp's main branch.
+/// The file of the library with the interface of libseccomp's main branch.
 pub(crate) const NEXT_FILE_NAME: &str = "libtamis_libseccomp_next.so";
 
-/// A function that only that library has.
+/// A function of that interface alone.
 const NEXT_FUNCTION: &CStr = c"seccomp_notify_addfd";
 
-/// The release whose interface a library has.
+/// The libseccomp release whose interface a library has.
 pub(crate) fn release_of(library: &Path) -> Result<Release, Failure> {
     let bytes = fs::read(library).map_err(|error| failed(library, &error))?;
     Ok(match exports_function(&bytes, NEXT_FUNCTION) {
@@ -47,7 +46,7 @@ pub(crate) fn release_of(library: &Path) -> Result<Release, Failure> {
     })
 }
 
-/// The library that the user names, or the one of a release beside this program.
+/// The given library, or the one of a release beside this program.
 pub(crate) fn find(named: Option<&Path>, release: Release) -> Result<PathBuf, Failure> {
     if let Some(path) = named {
         return match path.is_file() {
@@ -57,7 +56,7 @@ pub(crate) fn find(named: Option<&Path>, release: Release) -> Result<PathBuf, Fa
     }
     let program = env::current_exe().and_then(|path| path.canonicalize());
     let folder = program.as_deref().ok().and_then(Path::parent);
-    // Packages have the reference only.
+    // Packages contain the latest release only.
     let installed = Path::new(INSTALLED).join(soname());
     let installed = (release == Release::Reference).then_some(installed);
     let (file_name, package) = match release {
@@ -75,16 +74,16 @@ pub(crate) fn find(named: Option<&Path>, release: Release) -> Result<PathBuf, Fa
             ),
         ));
     };
-    // Beside a program in a folder for all, anybody can put a file.
+    // In a shared folder another user could have placed the file.
     match weakness(&found, Span::Now).map_err(|error| failed(&found, &error))? {
         None => Ok(found),
         Some(why) => Err(weak(&found, &why)),
     }
 }
 
-/// Refuses a file that isn't tamis's library: one that doesn't define libseccomp's functions, or libseccomp itself.
+/// Rejects a file that isn't tamis's library: one without libseccomp's functions, or libseccomp itself.
 fn refuse_other(library: &Path) -> Result<(), Failure> {
-    // No other library asks for this variable.
+    // Only tamis's library reads this variable.
     const VARIABLE: &[u8] = b"TAMIS_EXPLAIN";
     let bytes = fs::read(library).map_err(|error| failed(library, &error))?;
     let what = match (
@@ -101,7 +100,7 @@ fn refuse_other(library: &Path) -> Result<(), Failure> {
     ))
 }
 
-/// Whether a file is a shared library with a function. An executable may name it as well.
+/// Whether a file is a shared library that contains a function's name. Executables contain it as well.
 fn exports_function(bytes: &[u8], function: &CStr) -> bool {
     let Ok(file) = object::File::parse(bytes) else {
         return false;
@@ -112,7 +111,7 @@ fn exports_function(bytes: &[u8], function: &CStr) -> bool {
     file.kind() == ObjectKind::Dynamic && file.dynamic_symbols().any(is_function)
 }
 
-/// A function of libseccomp. Its name, with the end, stands in what defines or asks for it.
+/// A function of libseccomp. Its name with the terminating zero is in every file that defines or imports it.
 const FUNCTION: &CStr = c"seccomp_rule_add_array";
 
 fn contains(bytes: &[u8], text: &[u8]) -> bool {
@@ -131,10 +130,11 @@ pub(crate) fn archive(library: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// A folder in which the dynamic linker finds the library by libseccomp's name, for as long as anything names it.
+/// A folder in which the dynamic linker finds the library under libseccomp's name.
 ///
-/// What outlives the command has the path in its environment, so the folder is never removed, and only this user and
-/// root can write there. Packages have it; for another library it is made in the state folder, with a copy.
+/// The path stays in the environment of processes that outlive the command, so the folder is never removed, and only
+/// this user and root can write there. Packages have such a folder; for another library it is created in the state
+/// folder, with a copy.
 #[derive(Debug)]
 pub(crate) struct LinkerFolder {
     path: PathBuf,
@@ -142,11 +142,11 @@ pub(crate) struct LinkerFolder {
 }
 
 impl LinkerFolder {
-    /// The folder of a library.
+    /// The folder for a library.
     ///
     /// # Errors
-    /// If somebody else can write the library, or there is no place for the folder.
-    pub(crate) fn of(library: &Path) -> Result<LinkerFolder, Failure> {
+    /// If another user can write the library, or the folder can't be created.
+    pub(crate) fn new(library: &Path) -> Result<LinkerFolder, Failure> {
         let cannot = |error| failed(library, &error);
         let library = library.canonicalize().map_err(cannot)?;
         let own = |path| LinkerFolder {
@@ -175,13 +175,13 @@ impl LinkerFolder {
         Ok(own(folder))
     }
 
-    /// Adds the Python module to what a command gets.
+    /// Also makes the Python module available to the command.
     pub(crate) const fn add_python_module(&mut self) {
         self.has_python_module = true;
     }
 
-    /// A command that runs another with the folder before those of its `LD_LIBRARY_PATH`, and with that of the Python
-    /// module, if it gets that, before those of its `PYTHONPATH`.
+    /// The command, run by `env` with the folder first in `LD_LIBRARY_PATH` and, if added, the Python module's first in
+    /// `PYTHONPATH`.
     pub(crate) fn around(&self, command: &[OsString]) -> Vec<OsString> {
         let mut around = vec!["env".into(), before("LD_LIBRARY_PATH", &self.path)];
         let module = self.path.join(PYTHON_MODULE_PATH);
@@ -193,21 +193,21 @@ impl LinkerFolder {
     }
 }
 
-/// The name by which programs ask for libseccomp.
+/// libseccomp's name in the dynamic section of programs.
 fn soname() -> String {
     format!("libseccomp.so.{}", Release::default().version()[0])
 }
 
-/// A number for a path, the same in every run: two libraries of one user have two folders.
+/// A hash of a path: two libraries of one user have two folders. It is FNV-1a.
 fn key(path: &Path) -> u64 {
-    // FNV-1a, by its published constants.
+    // The published constants of FNV-1a.
     let bytes = path.as_os_str().as_encoded_bytes().iter();
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// Writes a file that commands use while it is written, unless it has this content.
+/// Writes a file, unless it has this content: other commands may be using it.
 fn keep(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     match fs::read(path).is_ok_and(|there| there == bytes) {
         true => Ok(()),
@@ -215,14 +215,14 @@ fn keep(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// The refusal of a file of tamis's that somebody else can change.
+/// The failure for a file that another user can change.
 pub(crate) fn weak(path: &Path, why: &str) -> Failure {
     let message = format!("{} is not safe to use: {why}", path.text());
     let help = "install tamis where only this user and root can write, or change owner and mode";
     Failure::new(exit::ENVIRONMENT, message, Some(help.to_owned()))
 }
 
-/// The setting of a variable to a folder and those that the environment has in it.
+/// A variable's value with a folder before the existing ones.
 fn before(variable: &str, folder: &Path) -> OsString {
     let mut setting = OsString::from(variable);
     setting.push("=");
@@ -239,12 +239,12 @@ pub(crate) fn failed(path: &Path, error: &io::Error) -> Failure {
     Failure::environment(format!("{}: {error}", path.text()))
 }
 
-/// A file with a copy of libseccomp of its own, which a command would use in place of any library.
+/// A file with its own copy of libseccomp, which takes precedence over the library.
 #[derive(Debug)]
 pub(crate) enum PrivateCopy {
-    /// The program, or the interpreter that runs it.
+    /// The program or its interpreter.
     Program(PathBuf),
-    /// The module of the Python that runs it.
+    /// A Python module.
     PythonModule(PathBuf),
 }
 
@@ -306,7 +306,7 @@ fn python_modules(prefix: &Path) -> Vec<PathBuf> {
     files.filter(is_module).collect()
 }
 
-/// Whether a file defines libseccomp's functions instead of asking for the library.
+/// Whether a file defines libseccomp's functions instead of importing them.
 fn has_copy(path: &Path) -> bool {
     let Ok(bytes) = fs::read(path) else {
         return false;

@@ -1,4 +1,4 @@
-//! Parts of this program's commands, beside those that it shares with the laboratory's program (`tamis_cli`).
+//! Parts of the commands that `tamis-lab` doesn't share.
 
 pub(crate) use tamis_cli::*;
 

@@ -1,11 +1,11 @@
-//! What `/proc` tells of tasks.
+//! Reading `/proc`.
 
 use std::{fs, io};
 
-/// The numbers among the names in a folder, in order.
+/// The numeric names in a folder, in order.
 ///
 /// # Errors
-/// If there is no such folder: the process has ended.
+/// If the folder doesn't exist because the process has ended.
 pub(crate) fn numbers(folder: &str) -> io::Result<Vec<i32>> {
     let entries = fs::read_dir(folder)?.flatten();
     let mut numbers: Vec<i32> = entries

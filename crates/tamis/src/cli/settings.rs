@@ -25,7 +25,6 @@ pub(crate) struct Coverage {
     pub(crate) is_requested: bool,
 }
 
-/// A reading that differs from the first.
 pub(crate) struct OtherReading {
     /// In words: `on aarch64 with CAP_SYS_NICE`.
     pub(crate) title: String,
@@ -36,7 +35,7 @@ pub(crate) struct OtherReading {
 
 impl Coverage {
     /// The coverage that these options select.
-    pub(crate) fn of(load: &LoadArgs, own: &[&SideOptions]) -> Coverage {
+    pub(crate) fn new(load: &LoadArgs, own: &[&SideOptions]) -> Coverage {
         let is_all = |option: &Assignment| {
             option.name == CAPABILITIES
                 && option

@@ -1,4 +1,4 @@
-//! `tamis audit`: what is enforced on running processes.
+//! `tamis audit`: the filters of running processes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -47,16 +47,16 @@ pub(crate) struct Args {
     load: LoadArgs,
 }
 
-/// A task whose filters are read.
-struct Found {
+/// A task with its filters.
+struct TaskFilters {
     tid: i32,
     name: String,
     filters: Vec<Program>,
 }
 
-/// What is known about filters that several tasks may have.
+/// The results for filters, which several tasks may share.
 #[derive(Clone)]
-struct Known {
+struct FilterFindings {
     summary: Option<SummaryEntry>,
     against: Option<AgainstEntry>,
 }
@@ -72,15 +72,17 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         None => None,
     };
     let Tasks { found, unreadable } = tasks(args)?;
-    let mut known: HashMap<Vec<Program>, Known> = HashMap::new();
+    let mut known: HashMap<Vec<Program>, FilterFindings> = HashMap::new();
     let mut entries = Vec::new();
     for found in found {
-        let about = known.entry(found.filters.clone()).or_insert_with(|| Known {
-            summary: summary(args, &found.filters),
-            against: against
-                .as_ref()
-                .map(|(_, side)| compare(args, &found.filters, side)),
-        });
+        let about = known
+            .entry(found.filters.clone())
+            .or_insert_with(|| FilterFindings {
+                summary: summary(args, &found.filters),
+                against: against
+                    .as_ref()
+                    .map(|(_, side)| compare(args, &found.filters, side)),
+            });
         entries.push(entry(found, about));
     }
     let report = AuditReport {
@@ -106,7 +108,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(code)
 }
 
-fn entry(found: Found, about: &Known) -> AuditedEntry {
+fn entry(found: TaskFilters, about: &FilterFindings) -> AuditedEntry {
     AuditedEntry {
         pid: found.tid,
         name: found.name,
@@ -117,7 +119,7 @@ fn entry(found: Found, about: &Known) -> AuditedEntry {
     }
 }
 
-/// The tasks that were asked for, and why some can't be read.
+/// The requested tasks, and those whose filters can't be read.
 fn tasks(args: &Args) -> Result<Tasks, Failure> {
     let mut tasks = Tasks::default();
     for &pid in &args.pid {
@@ -129,7 +131,7 @@ fn tasks(args: &Args) -> Result<Tasks, Failure> {
     }
     for pid in proc::numbers("/proc").unwrap_or_default() {
         match tasks.add(pid, false) {
-            // It has ended meanwhile.
+            // The task has ended.
             Ok(()) | Err(DumpError::NoTask | DumpError::Ended) => {}
             Err(error @ (DumpError::NotPrivileged | DumpError::OwnFilter)) => {
                 return Err(refusal(pid, &error));
@@ -145,12 +147,12 @@ fn tasks(args: &Args) -> Result<Tasks, Failure> {
 /// Tasks, and those whose filters can't be read, with the reason.
 #[derive(Default)]
 struct Tasks {
-    found: Vec<Found>,
+    found: Vec<TaskFilters>,
     unreadable: Vec<String>,
 }
 
 impl Tasks {
-    /// Adds a process, and its threads with other filters; without any filter only if it was asked for.
+    /// Adds a process, and its threads with different filters. A process without filters is added only on request.
     fn add(&mut self, pid: i32, is_requested: bool) -> Result<(), DumpError> {
         // The first thread may end before the others.
         let own = match dump(pid) {
@@ -164,12 +166,12 @@ impl Tasks {
             match dump(tid) {
                 Ok(filters) if own.as_ref() == Some(&filters) => {}
                 Ok(filters) if own.is_none() && !is_requested && filters.is_empty() => {}
-                Ok(filters) => threads.push(Found {
+                Ok(filters) => threads.push(TaskFilters {
                     tid,
                     name: name(),
                     filters,
                 }),
-                // It has ended meanwhile.
+                // The thread has ended.
                 Err(DumpError::NoTask | DumpError::Ended) => {}
                 Err(error) => unreadable.push(format!("{tid} {}: {error}", name())),
             }
@@ -180,7 +182,7 @@ impl Tasks {
             Some(filters) if is_requested || !filters.is_empty() || !threads.is_empty() => {
                 let name = name(pid);
                 let tid = pid;
-                self.found.push(Found { tid, name, filters });
+                self.found.push(TaskFilters { tid, name, filters });
             }
             _ => {}
         }
@@ -190,13 +192,13 @@ impl Tasks {
     }
 }
 
-/// The name of a task, shown escaped: the task chooses it.
+/// The name of a task, escaped because the task chooses it.
 fn name(tid: i32) -> String {
     let name = fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
     name.trim_end_matches('\n').escape_debug().to_string()
 }
 
-/// How many calls of this machine get which action; `None` if the filters can't be understood.
+/// The number of this machine's calls by action; `None` if the filters can't be interpreted.
 fn summary(args: &Args, filters: &[Program]) -> Option<SummaryEntry> {
     let arch = native_arch();
     let mut space = Space::stoppable(args.limits.limits(), budget::stop());
@@ -219,7 +221,7 @@ fn summary(args: &Args, filters: &[Program]) -> Option<SummaryEntry> {
     Some(summary)
 }
 
-/// The action of a call, if its number alone decides.
+/// The action of a call, if it depends on the number alone.
 fn action(section: &Section, nr: u32) -> Option<Action> {
     let mut rules = section.rules.iter();
     match rules.find(|rule| rule.syscalls.contains(nr)) {
@@ -228,7 +230,7 @@ fn action(section: &Section, nr: u32) -> Option<Action> {
     }
 }
 
-/// Compares filters with what should be enforced.
+/// Compares filters with the expected side.
 fn compare(args: &Args, filters: &[Program], side: &tamis_session::Side) -> AgainstEntry {
     let left = Subject::programs(filters);
     let scope = Scope {

@@ -1,4 +1,4 @@
-//! `tamis compile`: from a policy to the program that the kernel runs.
+//! `tamis compile`: from a policy to a seccomp program.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tamis_abi::Arch;
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// What a compiled policy is printed as.
+/// The form of the output.
 #[derive(Clone, Copy, Debug)]
 enum Emit {
     Bpf,
@@ -62,12 +62,11 @@ enum Emit {
     Rules,
     Pfc,
     Annotation,
-    /// Source code in a language.
     Source(&'static Language),
 }
 
 impl Emit {
-    /// All forms, with what `--emit` calls them and what they are.
+    /// All forms, with their names and descriptions.
     fn all() -> impl Iterator<Item = (Emit, &'static str, &'static str)> {
         let forms = [
             (Emit::Bpf, "bpf", "The raw program"),
@@ -98,7 +97,7 @@ impl Emit {
         forms.into_iter().chain(sources)
     }
 
-    /// Reads the value of `--emit` and lists the forms in the help.
+    /// Parses the value of `--emit` and lists the forms in the help.
     fn parser() -> impl TypedValueParser<Value = Emit> {
         let values = Emit::all().map(|(_, name, about)| PossibleValue::new(name).help(about));
         PossibleValuesParser::new(values).map(|text| {
@@ -127,7 +126,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         args.output.refuse_beside_document(global)?;
     }
     let name = source_name(args, emit, input)?;
-    // Whoever reads source code or a document binds the variables that have no value.
+    // The reader of source code or a document binds variables without values.
     let load = match emit {
         Some(Emit::Source(_) | Emit::Json) => args.load.for_embedded_filter(),
         _ => args.load.for_filter(),
@@ -168,7 +167,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         print(document_json(&document)?.as_bytes())?;
         return Ok(exit::OK);
     }
-    // After a program that fills the screen.
+    // After the listing, which may fill the screen.
     if args.compiler.stats || shows_person {
         message(&document.to_string());
     }
@@ -194,7 +193,6 @@ fn document(
     CompileReport::from_compiled(policy.name.clone(), digest, filter, report, could_have)
 }
 
-/// Writes a program.
 fn write(args: &Args, program: &Program, shows_person: bool) -> Result<(), Failure> {
     match args.emit {
         Some(Emit::Asm) => args.output.text(&listing(program)),
@@ -204,7 +202,7 @@ fn write(args: &Args, program: &Program, shows_person: bool) -> Result<(), Failu
     }
 }
 
-/// The filter as source code; variables that have no value are bound by that code.
+/// The filter as source code, which binds variables without values.
 fn source(
     language: &Language,
     name: &str,
@@ -216,7 +214,7 @@ fn source(
     text.ok_or_else(|| no_target(language, archs))
 }
 
-/// What names in source code begin with; `None` for other forms.
+/// The prefix of names in source code; `None` for other forms.
 fn source_name(args: &Args, emit: Option<Emit>, input: &str) -> Result<Option<String>, Failure> {
     match (emit, &args.name) {
         (Some(Emit::Source(language)), name) => {
@@ -229,7 +227,6 @@ fn source_name(args: &Args, emit: Option<Emit>, input: &str) -> Result<Option<St
     }
 }
 
-/// The error for `--name` without source code.
 pub(super) fn no_source() -> Failure {
     Failure::usage(
         "--name is for source code",
@@ -237,7 +234,7 @@ pub(super) fn no_source() -> Failure {
     )
 }
 
-/// The error for a policy that is only for machines that a language doesn't know.
+/// The error for a policy whose architectures a language doesn't support.
 pub(super) fn no_target(language: &Language, archs: &[Arch]) -> Failure {
     let named = |archs: Vec<Arch>| {
         let names: Vec<&str> = archs.into_iter().map(Arch::name).collect();

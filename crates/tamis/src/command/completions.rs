@@ -1,7 +1,7 @@
-//! `tamis completions`: scripts that teach a shell to complete the command line.
+//! `tamis completions`: scripts that complete the command line in a shell.
 //!
-//! `clap_complete` writes them. A value that is a policy or program can be a file or the name of an embedded policy, and its
-//! scripts have either files or names. It is told the names, and where a script lists them files are added here.
+//! `clap_complete` generates them. A policy can be a file or the name of an embedded policy, but a generated script
+//! completes either files or names. It completes names, and file completion is added to the text.
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// The script in which files are completed where the names are.
+/// Adds files to the completion of names.
 fn with_files(shell: Shell, script: &str) -> String {
     let names = tamis_policy::embedded::ALL.map(|policy| policy.name);
     let list = names.join(" ");
@@ -46,7 +46,7 @@ fn with_files(shell: Shell, script: &str) -> String {
     }
 }
 
-/// The script of bash, where options have the names as values, and commands as words among their options.
+/// Adds files in a script of bash, where names are values of options and words among the commands' options.
 fn in_bash(script: &str, list: &str) -> String {
     let mut takes_policies = false;
     let lines = script.lines().map(|line| {

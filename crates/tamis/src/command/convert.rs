@@ -58,7 +58,7 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// Reads the value of `--to` and lists the languages in the help.
+/// Parses the value of `--to` and lists the languages in the help.
 fn language() -> impl TypedValueParser<Value = &'static Exporter> {
     let all = export::ALL.into_iter();
     let values = all.map(|exporter| PossibleValue::new(exporter.name).help(exporter.about));
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.refuse_to_replace(&args.input)?;
     let load = args.load.for_target(args.to)?;
     let loaded = load.load(&args.input, global)?;
-    let (mut source, origins) = about(args, &loaded);
+    let (mut source, origins) = source_and_origins(args, &loaded);
     if args.to.name == "systemd" {
         source.systemd = load.systemd();
         let assumed = source.systemd.assumed().diagnostic("written for");
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let converted = converted(&loaded, args.to, &source, &args.limits, &args.load.arches)?;
     let losses = converted.losses.iter();
     let losses = losses.map(|loss| diagnostic(loss, args.to, &origins, args.load.is_strict()));
-    let lost = lost(&converted, args.to, args.allow_losses).map(|lost| Diagnostic {
+    let lost = loss_diagnostic(&converted, args.to, args.allow_losses).map(|lost| Diagnostic {
         severity: match args.load.is_strict() {
             true => Severity::Error,
             false => lost.severity,
@@ -93,7 +93,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if is_refused || args.load.is_strict() && !diagnostics.is_empty() {
         return Err(Failure::Diagnostics(diagnostics, origins.sources));
     }
-    let places = |loss: &Loss| origins.of(loss).iter().map(ToString::to_string).collect();
+    let places = |loss: &Loss| {
+        origins
+            .origins(loss)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    };
     let report = ConvertReport::from_conversion(&source.name, args.to, converted, places);
     if !global.json {
         global.warn(&diagnostics, &origins.sources);
@@ -104,7 +110,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// What an input is in another language: it means the same, or is stricter where that is told.
+/// The input in another language: equivalent, or stricter with reported losses.
 pub(super) fn converted(
     loaded: &Loaded,
     to: &'static Exporter,
@@ -133,7 +139,7 @@ pub(super) fn converted(
             let function = space.subject(&loaded.subject()).map_err(gave_up)?;
             let function = narrowed(&mut space, function, arches).map_err(gave_up)?;
             let converted = convert::convert(&mut space, function, to, source).map_err(refused)?;
-            // The judge confirms what the prover has read in a program.
+            // The proof confirms what was decompiled from a program.
             let ruleset = decompile(&mut space, function, &CaseLimits::default());
             let ruleset = ruleset.map_err(|error| {
                 let message = format!("what the program means could not be confirmed: {error}");
@@ -145,8 +151,13 @@ pub(super) fn converted(
     }
 }
 
-/// What is said of calls that the policy executes and the text denies as a whole: an error if programs can't do without one.
-pub(super) fn lost(converted: &Converted, to: &Exporter, is_allowed: bool) -> Option<Diagnostic> {
+/// The diagnostic for calls that the policy executes and the text denies completely: an error if every program needs
+/// one of them.
+pub(super) fn loss_diagnostic(
+    converted: &Converted,
+    to: &Exporter,
+    is_allowed: bool,
+) -> Option<Diagnostic> {
     let names: BTreeSet<&str> = converted.lost.iter().map(|(_, name)| *name).collect();
     let (essential, others): (Vec<&str>, Vec<&str>) =
         names.into_iter().partition(|name| is_essential(name));
@@ -189,14 +200,14 @@ pub(super) fn lost(converted: &Converted, to: &Exporter, is_allowed: bool) -> Op
     }
 }
 
-/// Where the rules of a policy stand.
+/// The places of a policy's rules.
 struct Origins {
     ruleset: Option<Ruleset>,
     sources: Sources,
 }
 
-/// What is known of the input beside its meaning.
-fn about(args: &Args, loaded: &Loaded) -> (Source, Origins) {
+/// The name, options and rules of the input.
+fn source_and_origins(args: &Args, loaded: &Loaded) -> (Source, Origins) {
     let mut arches = args.load.arches.to_vec();
     let (name, wanted, origins) = match loaded {
         Loaded::Policy(policy) => {
@@ -229,7 +240,7 @@ fn about(args: &Args, loaded: &Loaded) -> (Source, Origins) {
     (source, origins)
 }
 
-/// What a program does for these architectures; all of them if there is none.
+/// The function of a program for these architectures, or for all if none are given.
 fn narrowed(
     space: &mut Space,
     function: Function,
@@ -258,8 +269,8 @@ impl Origins {
     /// The most places that are shown for a loss.
     const MAX_PLACES: usize = 3;
 
-    /// Where the first rules about the calls of a loss stand.
-    fn of(&self, loss: &Loss) -> Vec<&Origin> {
+    /// The places of the first rules for the calls of a loss.
+    fn origins(&self, loss: &Loss) -> Vec<&Origin> {
         let mut places: Vec<&Origin> = Vec::new();
         let sections = self.ruleset.iter().flat_map(Ruleset::sections);
         for section in sections {
@@ -281,14 +292,14 @@ impl Origins {
     }
 
     fn spans(&self, loss: &Loss) -> Vec<Span> {
-        let places = self.of(loss).into_iter();
+        let places = self.origins(loss).into_iter();
         places
             .filter_map(|origin| span(origin, &self.sources))
             .collect()
     }
 }
 
-/// A loss as it is told.
+/// The diagnostic for a loss.
 fn diagnostic(loss: &Loss, to: &Exporter, origins: &Origins, is_strict: bool) -> Diagnostic {
     let severity = match is_strict {
         true => Severity::Error,

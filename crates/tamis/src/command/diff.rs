@@ -1,11 +1,11 @@
-//! `tamis diff`: what changes from one filter to another, as a reviewer wants to see it.
+//! `tamis diff`: the changes from one filter to another, for a reviewer.
 
 use tamis_analysis::{CaseLimits, differences_of};
 use tamis_prover::{ComparisonResult, Pair, Scope};
 use tamis_report::change::{self, Change};
 use tamis_report::diff::{DiffReport, OtherReadings};
 
-use crate::cli::compare::{Compared, Gaps, ScopeArgs};
+use crate::cli::compare::{ComparedSides, Gaps, ScopeArgs};
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json};
 use crate::cli::{Failure, Global, exit, input};
@@ -67,13 +67,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         (args.old.as_str(), args.old_options.as_slice()),
         (&args.new, &args.new_options),
     ];
-    let mut compared = Compared::read(sides, args.scope, &args.load, global)?;
+    let mut compared = ComparedSides::read(sides, args.scope, &args.load, global)?;
     let mut listing = list(args, &mut compared, &scope)?;
     let goes_on = compared.coverage.is_requested || code(args, &listing) == exit::OK;
     let has_changes = code(args, &listing) == exit::NO;
     let (elsewhere, goes_on) = match goes_on {
         true => match list_elsewhere(args, &compared, sides, &scope, &mut listing) {
-            // The changes that were found are shown all the same.
+            // The changes that were found are shown nevertheless.
             Err(_) if has_changes => (Vec::new(), false),
             elsewhere => (elsewhere?, true),
         },
@@ -105,10 +105,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// The changes of the other readings of both sides; their pairs and gaps are added to the listing.
+/// Adds the changes, pairs and gaps of the other readings to the listing.
 fn list_elsewhere(
     args: &Args,
-    first: &Compared,
+    first: &ComparedSides,
     sides: [(&str, &[String]); 2],
     scope: &Scope,
     listing: &mut Listing,
@@ -136,9 +136,9 @@ fn list_elsewhere(
     Ok(found)
 }
 
-/// How many tests a condition may have without `--all`; more than anybody reads.
+/// The most tests in a condition without `--all`.
 const MAX_TESTS: usize = 60;
-/// How many calls of a change are listed without `--all`.
+/// The most calls of a change without `--all`.
 const MAX_CALLS: usize = 30;
 
 impl Args {
@@ -158,17 +158,17 @@ impl Args {
     }
 }
 
-/// What changed, as far as it was found out.
+/// The changes that were found.
 struct Listing {
     changes: Vec<Change>,
     is_complete: bool,
-    /// Different answers: if there are no gaps, at least one of each strictness that there is.
+    /// Differing actions: without gaps, at least one of each strictness that occurs.
     pairs: Vec<Pair>,
     gaps: Option<Gaps>,
 }
 
-/// Finds what changed: all by diagrams; where they don't do, an example of each strictness by gates.
-fn list(args: &Args, compared: &mut Compared, scope: &Scope) -> Result<Listing, Failure> {
+/// Lists all changes by diagrams or, where they fail, an example of each strictness by SAT.
+fn list(args: &Args, compared: &mut ComparedSides, scope: &Scope) -> Result<Listing, Failure> {
     let found = compared.find(scope, |_| false);
     let is_equal = found.result == Some(ComparisonResult::Equal);
     let comparison = found.comparison.filter(|_| !is_equal);
@@ -201,7 +201,6 @@ fn list(args: &Args, compared: &mut Compared, scope: &Scope) -> Result<Listing, 
     })
 }
 
-/// The exit code.
 fn code(args: &Args, listing: &Listing) -> u8 {
     let Listing { pairs, gaps, .. } = listing;
     let only_looser = args.only_looser || args.fail_on_looser;

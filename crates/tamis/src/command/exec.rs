@@ -1,4 +1,4 @@
-//! `tamis exec`: become a command under filters.
+//! `tamis exec`: execute a command under filters in place of this process.
 
 mod plain;
 
@@ -56,17 +56,17 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// The command line of this subcommand alone. Describing all others takes longer than all that is to be done.
+/// The command line of this subcommand alone: describing all others would take longer than the rest of the work.
 #[derive(clap::Parser, Debug)]
-struct Alone {
+struct ExecCommandLine {
     #[command(flatten)]
     global: Global,
     #[command(flatten)]
     args: Args,
 }
 
-/// The arguments of `tamis exec …`; `None` for every other command line, also for one that wants help or is wrong, about
-/// which the whole parser has more to say.
+/// Parses `tamis exec …`; `None` for every other command line, for requests for help and for wrong usage, which the
+/// complete parser reports.
 pub(crate) fn parse_alone(mut words: impl Iterator<Item = OsString>) -> Option<(Global, Args)> {
     let program = words.next()?;
     words.next().filter(|word| word == "exec")?;
@@ -74,7 +74,7 @@ pub(crate) fn parse_alone(mut words: impl Iterator<Item = OsString>) -> Option<(
     if let Some(args) = plain::parse(words.iter().cloned()) {
         return Some((Global::default(), args));
     }
-    let alone = Alone::try_parse_from(std::iter::once(program).chain(words)).ok()?;
+    let alone = ExecCommandLine::try_parse_from(std::iter::once(program).chain(words)).ok()?;
     Some((alone.global, alone.args))
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         may_tell: false, ..
     } = error
     {
-        // Whoever writes a message would be denied it, or killed.
+        // The filters could deny the write of a message, or kill the process for it.
         return Ok(error.exit_code());
     }
     let about = match error.filter() {

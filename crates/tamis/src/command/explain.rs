@@ -1,4 +1,4 @@
-//! `tamis explain`: what happens to a call and why, or what a diagnostic code means.
+//! `tamis explain`: the action for a call and its reason, or the meaning of a diagnostic code.
 
 mod records;
 
@@ -84,10 +84,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// A policy that explains calls, in the terms of systemd if it is a unit.
+/// Explains calls by a policy, in the terms of systemd if it is a unit.
 struct ByPolicy {
     policy: Policy,
-    /// The list of allowed calls of a unit, or that it has none; `None` of other policies.
+    /// The allow list of a unit, if it has one; `None` for other policies.
     unit: Option<Option<AllowList>>,
 }
 
@@ -117,7 +117,7 @@ impl ByPolicy {
     }
 }
 
-/// Whether the rules are fine, and there is no filter of them.
+/// Whether the rules are valid, but the filter would be too long.
 fn is_too_long(error: &Error) -> bool {
     match error {
         Error::Diagnostics(diagnostics, _) => diagnostics
@@ -127,7 +127,7 @@ fn is_too_long(error: &Error) -> bool {
     }
 }
 
-/// What is missing if the only argument isn't a code: the calls, the policy, or what the argument should have been.
+/// The failure for a single argument that isn't a code: the calls or the policy are missing, or the code is misspelt.
 fn no_code(argument: &str, call_arch: Arch) -> Failure {
     let is_input = argument == "-" || path_of(argument).exists();
     if is_input || Input::embedded(argument).is_some() {

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         statements.push(statement);
     }
-    // Warnings have been given for each; a rule may match what one before it does.
+    // The warnings were printed for each rule alone; rules may overlap.
     let loaded = load.load_input(rules::policy(&statements.join("\n")))?;
     let options = TargetArgs::default().options(&load.options(), global)?;
     let filter = loaded.into_program(&options)?.program;
@@ -88,14 +88,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(ended.pass_on())
 }
 
-/// The most bytes of a file of rules; each of its rules is a policy of its own.
+/// The most bytes of a file of rules, because each rule is loaded as a policy.
 const MAX_BYTES: usize = 1 << 16;
 
-/// The rules of a file, or the text itself, which has a space in it, with what messages call it.
+/// The rules in a file, or in the argument itself if it contains a space, with their name in messages.
 fn read(rules: &str) -> Result<(&str, String), Failure> {
     let path = path_of(rules);
     if rules.contains([' ', ';']) && !path.exists() {
-        // The argument is a path's text, in which line feeds are codes.
+        // In the path's text, line feeds are encoded.
         let text = path.into_os_string().into_string();
         let text = text.map_err(|_| Failure::input("the rules are not UTF-8"))?;
         return Ok((rules::NAME, text));
@@ -110,10 +110,10 @@ fn read(rules: &str) -> Result<(&str, String), Failure> {
     Ok((rules, text))
 }
 
-/// A rule with its counts.
+/// A rule with its counters.
 struct Rule {
     rule: RuleText,
-    /// Says `notify` for the calls that it matches.
+    /// A policy with the action `notify` for the calls of the rule.
     policy: Policy,
     matched: AtomicU64,
     fired: AtomicU64,
@@ -129,7 +129,7 @@ impl Rule {
         }
     }
 
-    /// Counts a call that the rule matches: whether it is one that the rule changes.
+    /// Counts a matching call, and returns whether the rule changes it.
     fn counts(&self, call: &SeccompData) -> bool {
         let decision = self.policy.ruleset.decide(call);
         if decision.action.kind != ActionKind::Notify {
@@ -140,7 +140,7 @@ impl Rule {
     }
 }
 
-/// Answers calls by rules.
+/// The supervisor that changes calls by rules.
 struct Injector {
     rules: Vec<Rule>,
     /// Whether the command has been executed.
@@ -153,14 +153,14 @@ impl Supervisor for Injector {
     }
 
     fn call(&self, _task: &mut dyn Task, call: &SeccompData) -> Answer {
-        // The first call to execute a program is that of the command.
+        // The first call that executes a program is that of the command.
         if is_execve(call) && !self.is_started.swap(true, Ordering::Relaxed) {
             return Answer::Forward;
         }
         let mut delay = Duration::ZERO;
         let mut answer = None;
         for rule in &self.rules {
-            // Each rule counts all its calls, so that `at 1` and `at 2` of one call are the first and the second.
+            // Each rule counts all its calls, so that `at 1` and `at 2` for one call are its first and second.
             if !rule.counts(call) || answer.is_some() {
                 continue;
             }

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     base: Option<String>,
     /// How far the policy goes beyond what was seen
     #[arg(long, value_name = "HOW", default_value = "stable")]
-    generality: How,
+    generality: Extent,
     /// The most values of an argument that are listed; with more it may have any, and the policy says so [default: no limit]
     #[arg(long, value_name = "COUNT", hide_short_help = true)]
     max_values: Option<usize>,
@@ -46,7 +46,7 @@ pub(crate) struct Args {
 
 /// How far a policy goes beyond what was seen.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum How {
+enum Extent {
     /// Only the values of arguments that were seen, however many
     Seen,
     /// Also other values where they are likely, but of arguments that decide what a call does only other combinations of
@@ -70,10 +70,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let options = Options {
         generality: match args.generality {
-            How::Seen => Generality::Seen,
-            How::Stable => Generality::Stable,
-            How::Groups => Generality::Groups,
-            How::Calls => Generality::Calls,
+            Extent::Seen => Generality::Seen,
+            Extent::Stable => Generality::Stable,
+            Extent::Groups => Generality::Groups,
+            Extent::Calls => Generality::Calls,
         },
         max_values: args.max_values,
         base: base
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(if is_complete { exit::OK } else { exit::NO })
 }
 
-/// The files, for the policy's first line.
+/// The file names for the policy's first line.
 fn names(files: &[String]) -> String {
     const NAMED: usize = 5;
     let mut names = files[..files.len().min(NAMED)].join(" ");

@@ -1,4 +1,4 @@
-//! `tamis libseccomp`: install the library that stands for libseccomp.
+//! `tamis libseccomp`: install the library that replaces libseccomp.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,12 +26,12 @@ A prefix in which another libseccomp is installed is refused.";
 #[command(after_help = INSTALL)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    command: LibseccompCommand,
 }
 
 /// What to do.
 #[derive(Subcommand)]
-enum What {
+enum LibseccompCommand {
     /// Install library, headers, pkg-config file, Python module and a note on how to switch back
     #[command(after_help = INSTALL)]
     Install {
@@ -50,35 +50,34 @@ enum What {
     },
 }
 
-/// The file that tells an installation of tamis from one of libseccomp.
+/// The file that marks an installation by tamis.
 const NOTE: &str = "share/doc/tamis-libseccomp/README";
 
-/// The header with the versions of Linux, which only the later interface has.
+/// The header with the versions of Linux, which only the newer interface has.
 const VERSIONS: &str = "include/seccomp-kvers.h";
 
-/// The static library.
 const ARCHIVE: &str = "lib/libseccomp.a";
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let What::Install {
+    let LibseccompCommand::Install {
         prefix,
         library,
         is_static,
         next,
-    } = &args.what;
+    } = &args.command;
     let asked = match next {
         true => Release::Next,
         false => Release::Reference,
     };
     let named = library.as_deref();
     let library = library::find(named, asked)?;
-    // Headers and module belong to the library, whoever named it.
+    // Headers and module match the library, whether it was named or found.
     let release = library::release_of(&library)?;
     if release != asked {
         return Err(other_release(&library, release));
     }
     let archive = is_static.then(|| library::archive(&library)).transpose()?;
-    // Dynamic linker and pkg-config need the whole path.
+    // The dynamic linker and pkg-config need an absolute path.
     let prefix = std::path::absolute(prefix).map_err(|error| failed(prefix, &error))?;
     refuse_foreign(&prefix)?;
     let files = install(&prefix, (&library, release), archive.as_deref())?;
@@ -91,7 +90,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Fails if the prefix has a libseccomp that isn't ours, in `lib` or a distribution's folder beside or below it.
+/// Fails if the prefix contains a libseccomp that tamis didn't install, in `lib` or a distribution's folder beside or
+/// below it.
 fn refuse_foreign(prefix: &Path) -> Result<(), Failure> {
     if prefix.join(NOTE).exists() {
         return Ok(());
@@ -131,7 +131,7 @@ fn install(
     let versions = header::seccomp_kvers_h();
     let versions = (release == Release::Next).then_some((VERSIONS, versions.as_bytes()));
     let mut installed = Vec::new();
-    // The note comes first: what an interrupted installation leaves is known to be ours.
+    // The mark is written first, so that an interrupted installation can be repeated.
     let module = format!("lib/{}", library::PYTHON_MODULE_PATH);
     let files: [(&str, &[u8]); 6] = [
         (NOTE, NOTE_TEXT.as_bytes()),
@@ -151,7 +151,7 @@ fn install(
         write_over_link(&path, bytes)?;
         installed.push(path.text());
     }
-    // Those of an earlier installation would be another version.
+    // Files of an earlier installation would be of another version.
     let mut stale = vec![(ARCHIVE.to_owned(), archive.is_none())];
     stale.push((VERSIONS.to_owned(), release == Release::Reference));
     for other in [Release::Reference, Release::Next] {

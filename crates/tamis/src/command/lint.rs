@@ -1,7 +1,6 @@
-//! `tamis lint`: what is legal in a policy or program and still probably not meant.
+//! `tamis lint`: probable mistakes in valid policies and programs.
 //!
-//! What the front ends warn about is part of the report, so that one command says all that there is to
-//! say; a finding that a front end has made already is not made again.
+//! The report includes the warnings of front ends, and omits findings that repeat one of them.
 
 use std::io::{self, IsTerminal};
 
@@ -76,17 +75,17 @@ pub(crate) struct Args {
 
 /// The language of units.
 const UNIT: &str = "systemd";
-/// Languages whose entries may be for some capabilities, kernels or architectures alone.
+/// Languages with entries for capabilities, kernels or architectures.
 const PROFILES: [&str; 2] = ["oci", "spo"];
 
-/// The least severity that is shown.
+/// The least severe findings to show.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum MinSeverity {
     Note,
     Warning,
 }
 
-/// A runtime of containers.
+/// A container runtime.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Runtime {
     /// Docker's, containerd's and Kubernetes'
@@ -110,7 +109,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return Ok(exit::OK);
     }
     let checks = args.checks()?;
-    let coverage = Coverage::of(&args.load, &[]);
+    let coverage = Coverage::new(&args.load, &[]);
     let inputs = args.inputs.iter();
     let loaded = inputs.map(|input| coverage.first.read(input, global));
     let loaded: Vec<Loaded> = loaded.collect::<Result<_, _>>()?;
@@ -140,7 +139,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     })
 }
 
-/// Prints findings for a person: each with its place on standard output, the count on standard error.
+/// Prints each finding with its place on standard output, and the count on standard error.
 fn print_findings(report: &LintReport, global: &Global) -> Result<(), Failure> {
     let colour = global.colours_messages() && io::stdout().is_terminal();
     for input in &report.inputs {
@@ -162,7 +161,7 @@ fn print_findings(report: &LintReport, global: &Global) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// The checks that were asked for.
+    /// The selected checks.
     fn checks(&self) -> Result<Vec<Check>, Failure> {
         let only = self.only.iter().map(|name| known_check(name));
         let mut checks: Vec<Check> = only.collect::<Result<_, _>>()?;
@@ -181,17 +180,17 @@ impl Args {
         Ok(checks)
     }
 
-    /// The checks for a policy. Settings of a unit are filters of their own, each meant to hold whatever the others do, so
-    /// none is idle unless somebody asks.
+    /// The checks for a policy. The settings of a unit are separate filters that may overlap on purpose, so the check
+    /// for idle rules needs a request.
     fn checks_of(&self, policy: &Policy, checks: &[Check]) -> Vec<Check> {
         let is_unit = policy.kind.name() == UNIT && self.only.is_empty();
         let is_made = |check: &&Check| !is_unit || check.code != code::LINT_IDLE_RULE;
         checks.iter().filter(is_made).copied().collect()
     }
 
-    /// The findings about an input in its first reading, and those that only other readings have: all if these are
-    /// requested; if no option selects one and the first has no warning, those about entries. What a machine lacks for
-    /// which nobody wrote the profile is no fault of it.
+    /// The findings in the first reading of an input, and those of other readings: all if these are requested, or those
+    /// about entries if no option selects a reading and the first one has no warning. Calls that the machine of another
+    /// reading lacks are not reported, because profiles are rarely written for it.
     fn report(
         &self,
         path: &str,
@@ -225,7 +224,7 @@ impl Args {
         Ok(report)
     }
 
-    /// The findings about one reading of an input.
+    /// The findings in one reading of an input.
     fn reading_report(
         &self,
         input: Loaded,
@@ -249,7 +248,7 @@ impl Args {
         }
     }
 
-    /// The findings about all inputs as one stack.
+    /// The findings for all inputs as one stack.
     fn stack_report(
         &self,
         inputs: Vec<Loaded>,
@@ -345,7 +344,7 @@ impl Args {
         for finding in &mut findings {
             finding.name_input(&input);
         }
-        // Stable: what a front end says stands before other findings of its severity.
+        // The sort is stable: warnings of front ends precede other findings of the same severity.
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.diagnostic.severity));
         InputFindings {
             input,
@@ -363,13 +362,13 @@ impl Args {
     }
 }
 
-/// Whether a policy was read for one of several machines: its text may have statements for others.
+/// Whether a policy was read for one of several machines: its text may have statements for the others.
 fn is_selected(policy: &Policy, load: &LoadArgs) -> bool {
     let is_profile = PROFILES.contains(&policy.kind.name());
     is_profile || !policy.states_arches || !load.arches.is_empty()
 }
 
-/// The places of settings that do more than filter, of a unit.
+/// The places of a unit's settings that have other effects besides a filter.
 fn kept(policy: &Policy) -> Vec<Origin> {
     let is_unit = policy.kind.name() == UNIT;
     let sources = policy.sources.with_ids().filter(|_| is_unit);
@@ -385,7 +384,7 @@ fn known_check(name: &str) -> Result<Check, Failure> {
     registry::from_name(name).ok_or_else(|| unknown(name))
 }
 
-/// The code of a check, or any other diagnostic's.
+/// The code of a check, or of another diagnostic.
 fn known_code(name: &str) -> Result<Code, Failure> {
     let check = registry::from_name(name).map(|check| check.code);
     check

@@ -1,7 +1,7 @@
-//! `tamis man`: the manual pages, for who makes packages.
+//! `tamis man`: manual pages, for packages.
 //!
-//! One page a subcommand, made of what `--help` says. The end of a help has examples, remarks and exit codes in one text;
-//! a manual has a section for each.
+//! Each subcommand has a page, made from its `--help`. The end of a help contains examples, remarks and exit codes,
+//! which are sections of a manual.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// The pages of a command and those below it, by the names of their files.
+/// The pages of a command and its subcommands, by file name.
 fn pages_of(command: &Command, parent: Option<&str>) -> io::Result<Vec<(String, Vec<u8>)>> {
     let name = command
         .get_display_name()
@@ -57,7 +57,7 @@ fn pages_of(command: &Command, parent: Option<&str>) -> io::Result<Vec<(String, 
 fn page(command: &Command, name: &str, parent: Option<&str>) -> io::Result<Vec<u8>> {
     let ending = Ending::new(command);
     let source = format!("tamis {}", env!("CARGO_PKG_VERSION"));
-    // What a short help leaves out, a manual describes.
+    // Manuals include what short helps omit.
     let whole = command
         .clone()
         .mut_args(|option| option.hide_short_help(false));
@@ -102,7 +102,7 @@ fn paragraphs(lines: &[String]) -> Roff {
     roff
 }
 
-/// What stands at the end of a help, apart.
+/// The sections at the end of a help.
 #[derive(Default)]
 struct Ending {
     examples: Vec<String>,

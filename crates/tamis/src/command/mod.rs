@@ -1,6 +1,6 @@
 //! The subcommands, one file each.
 //!
-//! Every file has an `Args` whose doc comments are the help, and a `run` that returns the exit code.
+//! Each has an `Args`, whose doc comments are the help, and a `run` that returns the exit code.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ mod run;
 mod tables;
 mod trace;
 
-/// What to do.
+/// A subcommand.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Compile(compile::Args),
@@ -65,11 +65,11 @@ pub(crate) enum Command {
     Man(man::Args),
 }
 
-/// How long a comparison takes at most if the user doesn't say.
+/// The default time limit of a comparison.
 const COMPARISON_LIMIT: Duration = Duration::from_secs(10);
 
-/// The command of the group `bpf` whose name this is, or nearly is, unless a command beside the group is as near: `bpf asm`
-/// for `asm`.
+/// The command of the group `bpf` with this name or a similar one, unless a command outside the group is as similar:
+/// `bpf asm` for `asm`.
 pub(crate) fn nearest_of_bpf(word: &str) -> Option<String> {
     let group = bpf::Command::augment_subcommands(clap::Command::new("bpf"));
     let all = Command::augment_subcommands(clap::Command::new("tamis"));
@@ -82,7 +82,7 @@ pub(crate) fn nearest_of_bpf(word: &str) -> Option<String> {
 }
 
 impl Command {
-    /// How long it takes at most if the user doesn't say.
+    /// The default time limit.
     pub(crate) const fn default_time_limit(&self) -> Option<Duration> {
         match self {
             Command::Prove(_) | Command::Diff(_) => Some(COMPARISON_LIMIT),
@@ -90,7 +90,7 @@ impl Command {
         }
     }
 
-    /// The advice to limit its time in a way that lets it tell what it knows.
+    /// The option that ends the search with partial results.
     pub(crate) const fn own_limit(&self) -> Option<&'static str> {
         match self {
             Command::Bpf(args) => args.command.own_limit(),
@@ -98,7 +98,7 @@ impl Command {
         }
     }
 
-    /// What it does, to follow *while*.
+    /// The activity of the command, as the end of a sentence with *while*.
     pub(crate) const fn doing(&self) -> &'static str {
         match self {
             Command::Compile(_) | Command::Precompile(_) => "compiling",
@@ -125,13 +125,13 @@ impl Command {
         }
     }
 
-    /// The command of a line that is parsed without describing all others, and the options of every subcommand.
+    /// Parses a command line without describing all subcommands, if it is of a form that is common and time-critical.
     pub(crate) fn parse_fast() -> Option<(Global, Command)> {
         let (global, args) = exec::parse_alone(std::env::args_os())?;
         Some((global, Command::Exec(args)))
     }
 
-    /// Does it and gives the exit code.
+    /// Runs the subcommand and returns the exit code.
     pub(crate) fn run(&self, global: &Global) -> Result<u8, Failure> {
         match self {
             Command::Compile(args) => compile::run(args, global),

@@ -1,4 +1,4 @@
-//! `tamis optimize`: from filters of any origin, alone or as a stack, to better ones that do the same.
+//! `tamis optimize`: smaller and faster filters, equivalent to existing ones of any origin.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// What the result is printed as.
+/// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Emit {
     /// The raw program; several are files in the directory named by `-o`
@@ -65,8 +65,8 @@ enum Emit {
     Annotation,
 }
 
-/// The filters that were given.
-struct Given {
+/// The filters to optimise.
+struct Inputs {
     inputs: Vec<InputEntry>,
     stack: Stack,
 }
@@ -105,13 +105,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-impl Given {
-    fn of(programs: Vec<NamedProgram>) -> Result<Given, Failure> {
+impl Inputs {
+    fn new(programs: Vec<NamedProgram>) -> Result<Inputs, Failure> {
         let entry = |raw: &NamedProgram| InputEntry {
             name: raw.name.clone(),
             length_insns: Some(raw.program.len()),
         };
-        Ok(Given {
+        Ok(Inputs {
             inputs: programs.iter().map(entry).collect(),
             stack: side::stack(programs)?,
         })
@@ -119,7 +119,7 @@ impl Given {
 }
 
 impl Args {
-    /// What to print, if the user said.
+    /// The selected form.
     fn form(&self, global: &Global) -> Option<Emit> {
         let is_document = global.json && !self.output.is_beside_document(global);
         self.emit.or(is_document.then_some(Emit::Json))
@@ -127,7 +127,7 @@ impl Args {
 }
 
 /// The filters of a process.
-fn dumped(pid: i32) -> Result<Given, Failure> {
+fn dumped(pid: i32) -> Result<Inputs, Failure> {
     let programs = dump(pid).map_err(|error| refusal(pid, &error))?;
     if programs.is_empty() {
         return Err(Failure::input(format!("process {pid} has no filters")));
@@ -136,16 +136,16 @@ fn dumped(pid: i32) -> Result<Given, Failure> {
         let name = format!("filter {index} of process {pid}");
         NamedProgram { name, program }
     });
-    Given::of(named.collect())
+    Inputs::new(named.collect())
 }
 
-/// The filters that the arguments name; policies as what they compile to.
+/// The filters of the arguments; policies are compiled.
 fn read(
     args: &Args,
     load: &LoadArgs,
     options: &CompileOptions,
     global: &Global,
-) -> Result<Given, Failure> {
+) -> Result<Inputs, Failure> {
     let standard_input = ["-".to_owned()];
     let arguments = match args.inputs.as_slice() {
         [] => &standard_input,
@@ -166,12 +166,12 @@ fn read(
             Ok(NamedProgram { name, program })
         }
     });
-    Given::of(programs.collect::<Result<_, Failure>>()?)
+    Inputs::new(programs.collect::<Result<_, Failure>>()?)
 }
 
-/// Prints on standard error what the result is, as far as the user asked for it.
+/// Prints a summary of the result on standard error, as requested.
 fn print_summary(args: &Args, report: &OptimizeReport, global: &Global) {
-    // The document says it all.
+    // The document contains the summary.
     if global.json || args.emit == Some(Emit::Json) {
         return;
     }
@@ -186,7 +186,7 @@ fn print_summary(args: &Args, report: &OptimizeReport, global: &Global) {
     }
 }
 
-/// Writes the result in the form that was asked for.
+/// Writes the result in the selected form.
 fn write(
     args: &Args,
     report: &OptimizeReport,
@@ -223,7 +223,7 @@ fn write(
     }
 }
 
-/// Whether a path is a folder, or is to be one: also a single filter then goes into it.
+/// Whether a path is a folder or ends like one: then even a single filter is written into it.
 fn is_folder(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
@@ -260,7 +260,7 @@ fn too_long(args: &Args, report: &OptimizeReport) -> Failure {
     )
 }
 
-/// The optimiser's errors are mistakes of tamis.
+/// Errors of the optimiser are bugs of tamis.
 fn bug(error: &CompileError) -> Failure {
     Failure::bug(
         error.to_string(),

@@ -1,6 +1,6 @@
 //! `tamis precompile`: the filters of a policy for all combinations of its options.
 //!
-//! The session plans, reads and compiles the policies of all combinations, on all processors ([`work`]); the result is
+//! The session plans, reads and compiles the policies of all combinations on all processors ([`work`]). The result is
 //! source code, a folder of filters ([`folder`]), or a report.
 
 use std::path::{Path, PathBuf};
@@ -70,13 +70,12 @@ pub(crate) struct Args {
     limits: LimitArgs,
 }
 
-/// What a family is written as.
+/// The form of the output.
 #[derive(Clone, Copy, Debug)]
 enum Emit {
     Bpf,
     Json,
     Policy,
-    /// Source code in a language.
     Source(&'static Language),
 }
 
@@ -153,7 +152,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let names = folder
         .as_ref()
         .map(|_| folder::names(family.programs.len()));
-    let report = report::of(&loaded.name, matrix, &family, names.as_deref());
+    let report = report::report(&loaded.name, matrix, &family, names.as_deref());
     match (emit, named) {
         (None, _) if global.quiet => {}
         (Some(Emit::Policy), _) => {}
@@ -182,7 +181,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Reads the policies of the combinations, compiles them and puts the filters together; warnings go to standard error.
+/// Reads and compiles the policies of the combinations, and assembles the family; prints warnings.
 fn family(
     loaded: &LoadedMatrix,
     chosen: &[Combination],
@@ -214,7 +213,7 @@ fn family(
     Ok(assemble(loaded, &plan, &compiled)?)
 }
 
-/// The folder to write; an error if it isn't named, or no folder is written.
+/// The folder for the filters, if one is written; an error if it isn't named.
 fn folder_of(emit: Option<Emit>, args: &Args) -> Result<Option<PathBuf>, Failure> {
     match (emit, &args.output.output) {
         (Some(Emit::Bpf), Some(folder)) if folder != Path::new("-") => Ok(Some(folder.clone())),
@@ -230,7 +229,7 @@ fn folder_of(emit: Option<Emit>, args: &Args) -> Result<Option<PathBuf>, Failure
     }
 }
 
-/// Refuses to replace a policy, or a file that it includes, by the result.
+/// Refuses to overwrite a policy or an included file.
 fn refuse_to_replace_inputs(plan: &Plan, args: &Args) -> Result<(), Failure> {
     for member in &plan.members {
         for source in member.policy.sources.iter() {
@@ -241,7 +240,7 @@ fn refuse_to_replace_inputs(plan: &Plan, args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a text, and makes the folders that its path names.
+/// Writes a text, and creates the folders of its path.
 fn write_text(text: &str, args: &Args) -> Result<(), Failure> {
     if let Some(parent) = args.output.output.as_deref().and_then(Path::parent) {
         make_folder(parent, FOLDER).map_err(|error| {

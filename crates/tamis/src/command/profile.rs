@@ -1,4 +1,4 @@
-//! `tamis profile`: reading, merging and converting counts of calls.
+//! `tamis profile`: show, merge and convert profiles.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -71,7 +71,7 @@ enum Form {
     Parquet,
 }
 
-/// What is read.
+/// The profiles to read.
 #[derive(clap::Args)]
 struct Input {
     /// Profiles in any format, or `-` for standard input; counts add up
@@ -94,7 +94,7 @@ impl Input {
         Ok(())
     }
 
-    /// The sum.
+    /// The sum of the profiles.
     fn load(&self, output: &OutputArgs, global: &Global) -> Result<Profile, Failure> {
         self.refuse_to_replace(output)?;
         profile::load(&self.files, self.arch(), global)
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Writes the sum: a document has the warnings about the profiles, too, and a file has the profile alone.
+/// Writes the sum. A document includes the warnings about the profiles, a file doesn't.
 fn write(profile: &Profile, output: &OutputArgs, global: &Global) -> Result<(), Failure> {
     let is_document = global.json && !output.is_beside_document(global);
     output.text(&match is_document {
@@ -136,7 +136,7 @@ fn write(profile: &Profile, output: &OutputArgs, global: &Global) -> Result<(), 
     })
 }
 
-/// The most frequent calls, for a person.
+/// The table of the most frequent calls.
 fn table(profile: &Profile, top: usize) -> String {
     let mut calls: Vec<(Arch, Nr, &Call)> = profile.calls().collect();
     calls.sort_by_key(|(arch, nr, call)| (Reverse(call.count), *arch, *nr));

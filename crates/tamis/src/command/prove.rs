@@ -1,11 +1,11 @@
-//! `tamis prove`: whether two filters mean the same, or one is at least as strict as the other.
+//! `tamis prove`: whether two filters are equivalent, or one is at least as strict as the other.
 
 use tamis_abi::Arch;
 use tamis_prover::{Pair, Scope};
 use tamis_report::entry::{ComparisonResultEntry, WitnessEntry};
 use tamis_report::prove::{Answer, ProveReport, Question, ScopeEntry};
 
-use crate::cli::compare::{Compared, Finding, ScopeArgs};
+use crate::cli::compare::{ComparedSides, Finding, ScopeArgs};
 use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
 use crate::cli::{Failure, Global, budget, exit, input};
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     load: LoadArgs,
 }
 
-/// Whether two answers to a call speak against a question.
+/// Whether a pair of actions for a call is a counterexample.
 fn is_contradicted(question: Question, pair: &Pair) -> bool {
     match question {
         Question::Equal => true,
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         (args.left.as_str(), args.left_options.as_slice()),
         (&args.right, &args.right_options),
     ];
-    let mut compared = Compared::read(sides, args.scope, &args.load, global)?;
+    let mut compared = ComparedSides::read(sides, args.scope, &args.load, global)?;
     let found = compared.find(&scope, |pair| is_contradicted(question, pair));
     let answer = answer(question, &found);
     let mut result = Outcome {
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let yes_within = match answer {
         Answer::No => narrower(&mut compared, question, &scope, args, sides)?,
-        Answer::Yes | Answer::Unknown => Narrower::default(),
+        Answer::Yes | Answer::Unknown => NarrowerScopes::default(),
     };
     let goes_on = answer == Answer::Yes;
     if goes_on && let Some(other) = elsewhere(&compared, question, &scope, sides)? {
@@ -133,18 +133,18 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     })
 }
 
-/// What was found out in one reading of the sides.
+/// The result for one reading of the sides.
 struct Outcome {
     answer: Answer,
     found: Finding,
     witnesses: Vec<WitnessEntry>,
-    /// The reading in words, if it is another than the first.
+    /// The title of the reading, unless it is the first.
     elsewhere: Option<String>,
 }
 
-/// The first other reading of both sides in which the answer is no, else one in which it is unknown.
+/// The first other reading in which the answer is no, or else in which it is unknown.
 fn elsewhere(
-    first: &Compared,
+    first: &ComparedSides,
     question: Question,
     scope: &Scope,
     sides: [(&str, &[String]); 2],
@@ -167,10 +167,10 @@ fn elsewhere(
     Ok(outcome)
 }
 
-/// A confirmed call for every pair of answers that speaks against the question; if none does, for every
-/// pair of different answers.
+/// A confirmed call for each pair of actions that is a counterexample or, without any, for each pair of different
+/// actions.
 fn witnesses(
-    compared: &Compared,
+    compared: &ComparedSides,
     pairs: &[Pair],
     question: Question,
 ) -> Result<Vec<WitnessEntry>, Failure> {
@@ -193,24 +193,23 @@ fn witnesses(
 
 /// Narrower scopes in which the answer is yes.
 #[derive(Default)]
-struct Narrower {
+struct NarrowerScopes {
     scopes: Vec<Scope>,
-    /// Whether some were left open at a limit.
+    /// Whether some scopes were not decided within the limits.
     has_gaps: bool,
 }
 
-/// The widest narrower scopes in which the answer is yes: by numbers and actions, and then by
-/// architecture.
+/// The widest narrower scopes in which the answer is yes: by numbers and actions, then by architecture.
 fn narrower(
-    compared: &mut Compared,
+    compared: &mut ComparedSides,
     question: Question,
     scope: &Scope,
     args: &Args,
     sides: [(&str, &[String]); 2],
-) -> Result<Narrower, Failure> {
+) -> Result<NarrowerScopes, Failure> {
     let arches = match scope.arches.as_slice() {
         [] => {
-            // Few mean to compare x32 alone, and it shares its audit value with x86_64.
+            // Comparing x32 alone is rarely useful, and x32 shares its audit value with x86_64.
             let arches = compared.arches().into_iter();
             arches.filter(|arch| *arch != Arch::X32).collect()
         }
@@ -262,14 +261,14 @@ fn narrower(
     }
     let mut scopes = Vec::new();
     for scope in found {
-        scopes.extend(tried(question, scope, args, sides));
+        scopes.extend(selectable_parts(question, scope, args, sides));
     }
-    Ok(Narrower { scopes, has_gaps })
+    Ok(NarrowerScopes { scopes, has_gaps })
 }
 
-/// What of a narrower scope is yes if its architectures are asked for, as an advice says: profiles are then read for
-/// these. Where that is only so for some, or together they can't be read, each stands by itself.
-fn tried(
+/// The parts of a narrower scope in which the answer is yes with `--arch`, which also selects the reading of profiles.
+/// If that holds only for some architectures, or they can't be read together, each is listed alone.
+fn selectable_parts(
     question: Question,
     scope: Scope,
     args: &Args,
@@ -280,7 +279,7 @@ fn tried(
     }
     let is_yes = |scope: &Scope| {
         let load = args.load.for_arches(&scope.arches);
-        let compared = Compared::read(sides, args.scope, &load, &Global::silent());
+        let compared = ComparedSides::read(sides, args.scope, &load, &Global::silent());
         compared.is_ok_and(|mut compared| {
             answer(question, &compared.find_briefly(scope)) == Answer::Yes
         })
@@ -297,7 +296,7 @@ fn tried(
         .collect()
 }
 
-/// Whether one scope compares all that another does.
+/// Whether a scope includes another one.
 fn contains(wider: &Scope, narrower: &Scope) -> bool {
     let has = |arch: &Arch| wider.arches.contains(arch);
     let has_arches =

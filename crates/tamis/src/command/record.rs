@@ -1,4 +1,4 @@
-//! `tamis record`: what a program calls.
+//! `tamis record`: the calls of a program, as a profile.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ mod origin;
 mod watch;
 
 use group::Group;
-use live::{Live, When};
+use live::{Live, LiveMode};
 use watch::{Source, Watch, drift_entry};
 
 /// Record what a program calls, as a profile
@@ -116,7 +116,7 @@ pub(crate) struct Args {
         default_value = "auto",
         hide_short_help = true
     )]
-    live: When,
+    live: LiveMode,
     /// How many calls to show
     #[arg(
         long,
@@ -130,11 +130,11 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// Columns of strace's table.
+/// The columns of strace's table.
 #[derive(Clone, Debug)]
 struct Columns(Vec<Column>);
 
-/// The order of its rows; `None` for that of their numbers.
+/// The order of its rows; `None` for the order of call numbers.
 #[derive(Clone, Copy, Debug)]
 struct Order(Option<Column>);
 
@@ -162,7 +162,7 @@ fn order(text: &str) -> Result<Order, String> {
     }
 }
 
-/// The forms of a summary.
+/// The forms of the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Summary {
     /// The most frequent calls
@@ -173,7 +173,7 @@ enum Summary {
     None,
 }
 
-/// What records.
+/// The back ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Backend {
     /// eBPF where it is possible, else notify; patched or trace on kernels before 5.19
@@ -188,8 +188,8 @@ enum Backend {
     Patched,
 }
 
-/// What one of the back ends has recorded.
-struct Recorded {
+/// The result of a back end.
+struct RunRecording {
     backend: &'static str,
     recording: Recording,
     drift: Vec<Drift>,
@@ -207,8 +207,8 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    // Read before the processes have ended.
-    let runs = origin::of(args.run_id.as_ref(), &args.command, &args.pid);
+    // `/proc` is read before the processes end.
+    let runs = origin::runs(args.run_id.as_ref(), &args.command, &args.pid);
     let policy = match &args.against {
         Some(path) => Some(LoadArgs::default().load_policy(path, global)?),
         None => None,
@@ -222,7 +222,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         cgroup: group.as_ref().map(|group| group.cgroup),
         ..options(args)
     };
-    // They are caught until what was recorded is written and shown.
+    // Interrupts are caught until the recording is written and shown.
     let mut interrupts = None;
     let kept = &mut interrupts;
     let mut recorded = match args.backend {
@@ -266,7 +266,7 @@ fn options(args: &Args) -> Options {
     }
 }
 
-/// The control group that was asked for.
+/// The given control group.
 fn group(args: &Args) -> Result<Option<Group>, Failure> {
     match (&args.cgroup, &args.container) {
         (Some(path), _) => Group::find(path).map(Some),
@@ -275,14 +275,14 @@ fn group(args: &Args) -> Result<Option<Group>, Failure> {
     }
 }
 
-/// The table that is drawn while calls are counted, if one is.
+/// The live table, if it is shown.
 fn live_table(args: &Args, global: &Global) -> Option<Live> {
     let is_quiet = global.quiet || global.json;
     let is_shown = !is_quiet && args.live.is_now(!args.command.is_empty());
     is_shown.then(|| Live::new(args.top))
 }
 
-/// Whether only programs in the kernel can do what is asked.
+/// Whether the options need a back end in the kernel.
 fn needs_kernel(args: &Args) -> bool {
     options(args).times || args.confined || args.command.is_empty()
 }
@@ -319,7 +319,7 @@ fn in_kernel(
     policy: Option<&Policy>,
     interrupts: &mut Option<Interrupts>,
     global: &Global,
-) -> Result<Recorded, Failure> {
+) -> Result<RunRecording, Failure> {
     for missing in recorder.missing() {
         global.notice(&format!("tamis: {missing}"));
     }
@@ -342,7 +342,7 @@ fn in_kernel(
         }
     };
     let (recording, drift) = watch.finish()?;
-    Ok(Recorded {
+    Ok(RunRecording {
         backend: "ebpf",
         recording,
         drift,
@@ -358,7 +358,7 @@ fn caught(
     policy: Option<&Policy>,
     interrupts: &mut Option<Interrupts>,
     global: &Global,
-) -> Result<Recorded, Failure> {
+) -> Result<RunRecording, Failure> {
     if needs_kernel(args) {
         return Err(Failure::usage(
             "times, running processes and containers are recorded by eBPF only",
@@ -379,11 +379,11 @@ fn caught(
         live_table(args, global),
         global,
     );
-    // While the command lives it gets them.
+    // The command receives interrupts while it runs.
     interrupts.get_or_insert_with(Interrupts::catch);
     let ended = caught::record_command(&watch, on_platform, &counting, &args.command)?;
     let (recording, drift) = watch.finish()?;
-    Ok(Recorded {
+    Ok(RunRecording {
         backend: on,
         recording,
         drift,
@@ -392,7 +392,7 @@ fn caught(
     })
 }
 
-fn report(args: &Args, recorded: &Recorded) -> RecordReport {
+fn report(args: &Args, recorded: &RunRecording) -> RecordReport {
     let recording = &recorded.recording;
     let end = recorded.ended.map(platform::end);
     let numbers = recording.unknown.iter();

@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         command.filters = denied::handing_over(&stack)?;
         let all = command.filter_flags.iter();
         let all = all.fold(Flags::NONE, |all, own| all | *own);
-        // There is one thread, and the kernel refuses this flag beside a listener.
+        // The program has one thread, and the kernel rejects this flag with a listener.
         command.filter_flags = vec![all.without(Flag::Tsync.into())];
     } else {
         command.filters = stack.clone();
@@ -147,7 +147,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
 }
 
-/// What to say of a command that crashed without a filter's doing: a C library that is denied memory doesn't tell.
+/// A hint for a crash that a denied call for memory may explain, because C libraries don't report it.
 fn crash(report: &RunResult) -> Option<String> {
     const CRASHES: [&str; 5] = ["SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGTRAP"];
     let Ended::Signalled { signal, .. } = report.ended else {
@@ -162,9 +162,10 @@ fn crash(report: &RunResult) -> Option<String> {
     })
 }
 
-/// The folder in which a command finds the library; notes if the command would not use it, or gets another module.
+/// The folder with the library for a command. Prints a note if the command would not use the library, or another
+/// module.
 fn library_for(command: &[OsString], global: &Global) -> Result<LinkerFolder, Failure> {
-    let mut folder = LinkerFolder::of(&library::find(None, Release::Reference)?)?;
+    let mut folder = LinkerFolder::new(&library::find(None, Release::Reference)?)?;
     let copy = command
         .first()
         .and_then(|program| library::private_copy(program));
@@ -186,7 +187,7 @@ fn library_for(command: &[OsString], global: &Global) -> Result<LinkerFolder, Fa
 }
 
 impl Args {
-    /// The filters of the inputs, and the policies of those that are policies.
+    /// The filters of the inputs, with the policies of those that are policies.
     fn filters(
         &self,
         inputs: &[String],
@@ -212,7 +213,7 @@ impl Args {
         Ok((policies, filters))
     }
 
-    /// Prints what the command's exit status alone doesn't show.
+    /// Prints the results that the command's exit status doesn't show.
     fn print_report(&self, report: &RunReport, global: &Global) -> Result<(), Failure> {
         if self.output.is_given() || global.json {
             return self.output.show(report, global);
@@ -228,7 +229,7 @@ impl Args {
     }
 }
 
-/// Who denied a call, if it is the filter of a policy.
+/// The filter that denied a call, if it has a policy.
 fn decider<'p>(
     stack: &Stack,
     policies: &'p [Option<Policy>],
@@ -242,13 +243,13 @@ fn decider<'p>(
     })
 }
 
-/// Whether a filter answers a call in another way than to let it pass.
+/// Whether a filter's action for a call is other than allow.
 fn denies(filter: &Program, data: &SeccompData) -> bool {
     let action = Action::from_ret(interp::run(filter, data).ret);
     !action.kind.executes()
 }
 
-/// Whether the command can be executed at all.
+/// Whether the filters allow the command to be executed.
 fn allows_execve(stack: &Stack) -> bool {
     let execve = call::parse("execve", load::native_arch()).ok();
     let verdict = execve.map(|execve| Action::from_ret(stack.run(&execve).ret));
@@ -298,7 +299,7 @@ fn document(report: &RunResult, policies: &[Option<Policy>], stack: &Stack) -> R
     }
 }
 
-/// A call as it was made, without what other registers held unless a filter looks at it.
+/// A call as text, without arguments that the call doesn't have, unless a filter tests them.
 fn shown(call: &SeccompData, stack: &Stack) -> String {
     let own = call::without_leftovers(call);
     match stack.run(&own).ret == stack.run(call).ret {
@@ -307,21 +308,21 @@ fn shown(call: &SeccompData, stack: &Stack) -> String {
     }
 }
 
-/// The policy of the newest filter that traps a call so.
+/// The policy of the newest filter with this trap action for a call.
 fn trapping_policy<'a>(trapped: &Trapped, policies: &'a [Option<Policy>]) -> Option<&'a Policy> {
     let trap = Action::new(tamis_abi::ActionKind::Trap, trapped.data);
     let mut newest_first = policies.iter().rev().flatten();
     newest_first.find(|policy| policy.ruleset.decide(&trapped.call).action == trap)
 }
 
-/// What of a filter's policy, if it has one, decides about a call.
+/// The part of a policy that decides a call.
 fn reason(policy: Option<&Policy>, call: &SeccompData) -> Option<String> {
     let policy = policy?;
     let (ruleset, sources) = (&policy.ruleset, &policy.sources);
     Some(explain::reason(&policy.name, ruleset, sources, call))
 }
 
-/// Notes that nobody answers the calls that a policy hands to a supervisor.
+/// Prints a note that a policy's `notify` needs a supervisor, which is missing.
 fn note_missing_supervisor(policy: &Policy, global: &Global) {
     let is_notify = |action: Action| action.kind == tamis_abi::ActionKind::Notify;
     let has_notify = policy.ruleset.sections().iter().any(|section| {

@@ -22,12 +22,12 @@ Examples:
 Exit status: 1 if nothing matches.")]
 pub(crate) struct Args {
     #[command(subcommand)]
-    table: Which,
+    table: TableKind,
 }
 
-/// Which table.
+/// The table.
 #[derive(Subcommand)]
-enum Which {
+enum TableKind {
     /// The architectures: audit value, word size, byte order, number of calls
     #[command(after_help = "\
 Example:
@@ -68,7 +68,7 @@ Exit status: 1 if nothing matches.")]
     },
 }
 
-/// What to look for.
+/// The search.
 #[derive(clap::Args)]
 struct Query {
     /// A name, a part of a name, or a number; without it everything is listed
@@ -87,7 +87,7 @@ impl Query {
         }
     }
 
-    /// Whether an entry is asked for: an exact number, an exact name, or else a part of the name.
+    /// Whether an entry matches: an exact number, an exact name, or else a part of the name.
     fn wants(&self, name: &str, value: u64, exact: bool) -> bool {
         let Some(pattern) = &self.pattern else {
             return true;
@@ -109,11 +109,11 @@ fn parse_number(text: &str) -> Option<u64> {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match &args.table {
-        Which::Arches => {
+        TableKind::Arches => {
             let entries: Vec<_> = Arch::all().map(ArchRow::from_arch).collect();
             show(&Table { entries }, global)?;
         }
-        Which::Syscalls(query) => {
+        TableKind::Syscalls(query) => {
             let entries = exact_or_partial(|exact| syscalls(query, exact));
             if entries.is_empty() {
                 let pattern = query.pattern.as_deref();
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             }
             show(&Table { entries }, global)?;
         }
-        Which::Constants(query) => {
+        TableKind::Constants(query) => {
             let entries = exact_or_partial(|exact| constants(query, exact));
             if entries.is_empty() {
                 let names = query.arches().into_iter().flat_map(consts::names);
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             }
             show(&Table { entries }, global)?;
         }
-        Which::Codes { pattern } => {
+        TableKind::Codes { pattern } => {
             let pattern = pattern.as_deref().unwrap_or_default();
             let is_wanted = |code: &Code| code.id.contains(pattern) || code.title.contains(pattern);
             let codes = code::all().filter(is_wanted);
@@ -142,7 +142,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             }
             show(&Table { entries }, global)?;
         }
-        Which::Options { pattern } => {
+        TableKind::Options { pattern } => {
             let pattern = pattern.as_deref();
             let entries = exact_or_partial(|exact| options(pattern, exact));
             if entries.is_empty() {
@@ -160,7 +160,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// An exact name is what the user meant, if there is one; else every name that holds the text.
+/// The exact match, if there is one, or else all names that contain the text.
 fn exact_or_partial<T>(find: impl Fn(bool) -> Vec<T>) -> Vec<T> {
     let exact = find(true);
     if exact.is_empty() { find(false) } else { exact }
@@ -170,7 +170,7 @@ fn nothing(pattern: Option<&str>, names: impl Iterator<Item = &'static str>) -> 
     nothing_but(pattern, suggest::nearest(pattern.unwrap_or(""), names))
 }
 
-/// The answer where nothing matches, with the name that was probably meant.
+/// The failure without a match, with a similar name.
 fn nothing_but(pattern: Option<&str>, near: Option<&str>) -> Failure {
     let pattern = pattern.unwrap_or("");
     let help = near.map(|near| format!("did you mean `{near}`?"));

@@ -82,7 +82,7 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// What shows calls.
+/// The back ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Backend {
     /// A tracer, which stops tasks at the calls that are asked for: no privileges, commands only
@@ -91,12 +91,12 @@ enum Backend {
     Ebpf,
 }
 
-/// How long a call waits at most before it is shown though it hasn't returned, and lines before they are in a file.
+/// The longest time before an unfinished call is shown, and before lines are written to a file.
 const PACE: Duration = Duration::from_millis(50);
-/// The signal of Ctrl-C, of the same number on all architectures.
+/// The signal of Ctrl-C; its number is the same on all architectures.
 const SIGINT: i32 = 2;
 
-/// Where events go.
+/// The sink for events.
 type Output = Box<dyn Sink + Send>;
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         arches => arches.to_vec(),
     };
     let filter = select::filter(&args.expressions, &arches, global)?;
-    // Before the file is emptied.
+    // Checked before the file is truncated.
     if args.backend == Some(Backend::Ptrace) && !args.pid.is_empty() {
         return Err(Failure::usage(
             "a tracer can't show the calls of processes that run",
@@ -122,7 +122,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(watch(args, &filter, &watched, &mut interrupts)?.pass_on())
 }
 
-/// The sink for events.
 fn output(args: &Args, global: &Global) -> Result<Output, Failure> {
     let is_standard = args.output.as_deref() == Some(Path::new("-"));
     let file = match &args.output {
@@ -148,7 +147,7 @@ fn output(args: &Args, global: &Global) -> Result<Output, Failure> {
     })
 }
 
-/// Runs the command until it and all that it started have ended.
+/// Runs the command until it and its descendants have ended.
 fn watch(
     args: &Args,
     filter: &Program,
@@ -160,12 +159,12 @@ fn watch(
         let ticker = scope.spawn(|| {
             while !is_over.load(Ordering::Acquire) {
                 thread::park_timeout(PACE);
-                // While its first process lives, the command gets the signals.
+                // The command receives the signals while its first process lives.
                 if watched.first_has_ended()
                     && interrupts.get_or_insert_with(Interrupts::catch).arrived()
                 {
                     let _ = watched.with_sink(Sink::finish);
-                    // The kernel kills what is traced.
+                    // The kernel kills traced tasks.
                     let interrupted = Ended::Signalled {
                         signal: SIGINT,
                         core_dumped: false,

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// The failure to read an input of another kind, with a help for a command that reads one kind alone.
+/// The failure to read an input of another kind, without the help on kinds, because the command accepts only one.
 fn without_kinds(failure: Failure) -> Failure {
     let Failure::Diagnostics(mut mistakes, sources) = failure else {
         return failure;

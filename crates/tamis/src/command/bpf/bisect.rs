@@ -1,4 +1,4 @@
-//! `tamis bpf bisect`: which change of which pass makes a program wrong.
+//! `tamis bpf bisect`: the change of a pass that makes a program wrong.
 
 use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{Bisection, bisect};

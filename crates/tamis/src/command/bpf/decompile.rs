@@ -1,4 +1,4 @@
-//! `tamis bpf decompile`: from programs back to a policy that a person can read.
+//! `tamis bpf decompile`: from programs to a readable policy.
 
 use clap::ValueEnum;
 use tamis_abi::{Action, Arch};
@@ -20,7 +20,7 @@ use crate::cli::output::{OutputArgs, show_beside};
 use crate::cli::{Failure, Global, budget, exit, input};
 use crate::command::compile::pseudo_code;
 
-/// What is said where a program can't be turned back into a policy.
+/// The failure for a program that can't be decompiled.
 const NO_POLICY: &str = "no policy can express this program";
 
 /// Decompile a program, or a stack of programs, to a readable policy
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// The language of the result.
+/// The format of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Emit {
     /// A policy in the tamis language
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Reads an input: what it is, and what it means.
+/// Reads an input and computes its meaning.
 fn load(
     args: &Args,
     path: &str,
@@ -122,7 +122,7 @@ fn load(
     Ok((InputEntry { name, length_insns }, filter, function))
 }
 
-/// What the inputs do together, as far as the user asks.
+/// The function of the inputs together, for the requested architectures.
 fn meaning(
     space: &mut Space,
     functions: &[Function],
@@ -138,7 +138,7 @@ fn meaning(
     narrowed(space, function, arches, Action::KILL_PROCESS.ret())
 }
 
-/// The policy by names or, if that should not mean the same, as literally as the language can.
+/// The policy with names or, if that isn't equivalent, with literal numbers.
 fn policy_text(
     args: &Args,
     space: &mut Space,
@@ -163,7 +163,7 @@ fn policy_text(
     ))
 }
 
-/// Whether a policy means this function, by proof.
+/// Whether a policy is proved equivalent to a function.
 fn means(space: &mut Space, text: &str, function: Function) -> Result<bool, LimitReached> {
     let mut sources = Sources::new();
     let source = sources.add("<decompiled>", text);

@@ -76,12 +76,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// Writes filters to files of a folder that sort from the oldest to the newest. The folder may hold no
-/// other filters, because it stands for the stack of all that are in it.
+/// Writes filters to files that sort from the oldest to the newest. The folder must contain no other filters, because
+/// it stands for a stack.
 pub(crate) fn write_all(filters: &[Program], folder: &Path) -> Result<(), Failure> {
     make_folder(folder, FOLDER)
         .map_err(|error| Failure::environment(format!("cannot make {}: {error}", folder.text())))?;
-    // As many digits as sort like the numbers do.
+    // Padded so that names sort like numbers.
     let digits = filters.len().saturating_sub(1).to_string().len().max(2);
     let paths = (0..filters.len()).map(|index| folder.join(format!("{index:0digits$}.bpf")));
     let paths: Vec<PathBuf> = paths.collect();
@@ -92,7 +92,7 @@ pub(crate) fn write_all(filters: &[Program], folder: &Path) -> Result<(), Failur
     Ok(())
 }
 
-/// Refuses a folder with filters that would not be replaced.
+/// Rejects a folder with other filters.
 fn refuse_to_mix(paths: &[PathBuf], folder: &Path) -> Result<(), Failure> {
     let cannot_read =
         |error| Failure::environment(format!("cannot read {}: {error}", folder.text()));
@@ -109,7 +109,7 @@ fn refuse_to_mix(paths: &[PathBuf], folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why a process's filters can't be read.
+/// The failure to read a process's filters.
 pub(crate) fn refusal(pid: i32, error: &DumpError) -> Failure {
     let help = match error {
         DumpError::NotPrivileged => Some("run it as root: `sudo tamis bpf dump …`"),

@@ -1,4 +1,4 @@
-//! `tamis bpf fuzz`: two filters on millions of calls that are made for them.
+//! `tamis bpf fuzz`: compare two filters on millions of generated calls.
 
 mod kernel;
 mod plain;
@@ -92,12 +92,12 @@ pub(crate) struct Args {
     load: LoadArgs,
 }
 
-/// How many calls without `--time` and `--evaluations`.
+/// The default number of calls.
 const DEFAULT_EVALUATIONS: u64 = 10_000_000;
-/// How many calls between two looks at the clock.
+/// The number of calls between checks of the clock.
 const SLICE: u64 = 1 << 18;
 
-/// What the prover may do for one place that no call reached: some 50 ms, because it may be asked about hundreds.
+/// The limits of the prover for one uncovered place: about 50 ms, because there may be hundreds.
 const LIMITS: Limits = Limits {
     max_nodes: 200_000,
     max_steps: 1_000_000,
@@ -107,17 +107,17 @@ const LIMITS: Limits = Limits {
     max_paths: 10_000,
 };
 
-/// How a campaign ended.
-struct Ended {
+/// The result of a campaign.
+struct CampaignResult {
     found: Option<Found>,
     evaluations: u64,
     elapsed: Duration,
     coverage: Vec<FilterCoverage>,
-    /// The calls that together reach all that was reached.
+    /// The calls that together have the full coverage found.
     kept: Vec<SeccompData>,
-    /// Whether time was up before the calls were made that need no chance.
+    /// Whether the time limit ended the campaign before its deterministic part was complete.
     is_cut_short: bool,
-    /// What random calls were made on, if their coverage wasn't asked for.
+    /// The engine of random calls without coverage.
     engine: Option<String>,
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         None => counterpart(&left)?,
     };
     load.check_options(left.filters().iter().chain(right.filters()))?;
-    // What was found until then is worth more than a quick end, until it is shown.
+    // After an interrupt the findings are shown.
     let interrupts = Arc::new(Interrupts::catch());
     let ended = left.with_subject(|one| {
         right.with_subject(|other| campaign(args, [one, other], &interrupts, global))
@@ -155,7 +155,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     })
 }
 
-/// Refuses a file that can't be written in the end, or shouldn't.
+/// Rejects a file that can't be written, or is an input.
 fn check_vectors(file: &Path, args: &Args) -> Result<(), Failure> {
     if file == Path::new("-") {
         return Err(Failure::usage(
@@ -169,7 +169,7 @@ fn check_vectors(file: &Path, args: &Args) -> Result<(), Failure> {
     sides.try_for_each(|side| refuse_to_replace_any(file, "--export-vectors", side))
 }
 
-/// What tamis makes of a side: of a policy its filter, of programs better ones.
+/// The default other side: the compiled policy, or the optimised programs.
 fn counterpart(side: &Side) -> Result<Side, Failure> {
     let (programs, what) = match side.filters() {
         [Loaded::Policy(policy)] => {
@@ -200,13 +200,13 @@ fn stack(filters: &[Loaded]) -> Result<Stack, Failure> {
     side::stack(programs.collect::<Result<Vec<NamedProgram>, Failure>>()?)
 }
 
-/// Runs a campaign within what was asked for.
+/// Runs a campaign within the given limits.
 fn campaign(
     args: &Args,
     subjects: [&Subject<'_>; 2],
     interrupts: &Arc<Interrupts>,
     global: &Global,
-) -> Result<Ended, Failure> {
+) -> Result<CampaignResult, Failure> {
     let start = Instant::now();
     let mut campaign = Campaign::new(subjects, args.seed).map_err(too_long)?;
     let (noted, time) = (Arc::clone(interrupts), args.time);
@@ -217,7 +217,7 @@ fn campaign(
         (None, None) => DEFAULT_EVALUATIONS,
         (None, Some(_)) => u64::MAX,
     };
-    // What is known without chance comes first.
+    // Deterministic calls come first.
     let found = campaign.run_waiting(&stop);
     let is_unfinished = found.is_none() && campaign.is_waiting();
     let engines = match args.no_coverage {
@@ -233,7 +233,7 @@ fn campaign(
     let mut progress = Progress::new(global);
     let found = found.or_else(|| search(&mut campaign, engines.as_ref(), &budget, &mut progress));
     drop(progress);
-    let ended = Ended {
+    let ended = CampaignResult {
         evaluations: campaign.evaluations(),
         elapsed: start.elapsed(),
         coverage: match found {
@@ -260,18 +260,18 @@ fn campaign(
     Ok(ended)
 }
 
-/// How long a search goes on.
+/// The limits of a search.
 struct Budget<'a> {
     /// The most calls.
     limit: u64,
     start: Instant,
-    /// The most time since then.
+    /// The most time since the start.
     time: Option<Duration>,
     stop: &'a Stop,
 }
 
 impl Budget<'_> {
-    /// Which part of it is used up, from 0 to 1.
+    /// The used fraction of the limits, from 0 to 1.
     fn used(&self, evaluations: u64) -> f64 {
         let by_calls = evaluations as f64 / self.limit.max(1) as f64;
         let by_time = self.time.map_or(0.0, |time| {
@@ -281,7 +281,7 @@ impl Budget<'_> {
     }
 }
 
-/// What the prover knows of, then random calls.
+/// Runs the calls that the prover finds, then random calls.
 fn search(
     campaign: &mut Campaign<'_>,
     engines: Option<&Engines>,
@@ -321,7 +321,7 @@ fn too_long(_: InvalidProgram) -> Failure {
 fn report(
     args: &Args,
     [left, right]: [String; 2],
-    ended: &Ended,
+    ended: &CampaignResult,
     kernel: Option<Vec<KernelEntry>>,
 ) -> FuzzReport {
     FuzzReport {

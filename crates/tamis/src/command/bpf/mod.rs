@@ -1,7 +1,7 @@
-//! `tamis bpf`: single programs of instructions, from assembler text to the change of a pass.
+//! `tamis bpf`: commands for single programs.
 //!
-//! Policies are compiled, compared and run by the commands beside this group; these commands are for developers who inspect
-//! what a compiler made. Each file is one command of the group.
+//! They are for developers who inspect the output of a compiler. Policies are compiled, compared and run by the
+//! commands outside this group. Each file is one command.
 
 use clap::Subcommand;
 
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     pub(super) command: Command,
 }
 
-/// What to do.
+/// A command of the group.
 #[derive(Subcommand)]
 pub(super) enum Command {
     Asm(asm::Args),
@@ -43,7 +43,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// The option that ends the command with what it found so far.
+    /// The option that ends the search with partial results.
     pub(super) const fn own_limit(&self) -> Option<&'static str> {
         match self {
             Command::Fuzz(_) => Some("`--time SECONDS` ends with a summary"),
@@ -51,7 +51,7 @@ impl Command {
         }
     }
 
-    /// What the command does, to follow *while*.
+    /// The activity of the command, as the end of a sentence with *while*.
     pub(super) const fn doing(&self) -> &'static str {
         match self {
             Command::Asm(_) => "assembling",
@@ -65,7 +65,7 @@ impl Command {
         }
     }
 
-    /// Runs the command and gives its exit code.
+    /// Runs the command and returns its exit code.
     pub(super) fn run(&self, global: &Global) -> Result<u8, Failure> {
         match self {
             Command::Asm(args) => asm::run(args, global),

@@ -1,4 +1,4 @@
-//! `tamis bpf reduce`: a smaller policy or program that still shows a failure.
+//! `tamis bpf reduce`: a smaller policy or program with the same failure.
 
 use std::path::Path;
 
@@ -68,8 +68,8 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// What came out, and what is written of it: the text, or the raw program.
-type Reduced = (ReduceReport, Vec<u8>);
+/// The report, and the result as text or as a raw program.
+type Reduction = (ReduceReport, Vec<u8>);
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let input = read_input(&args.input, global)?;
@@ -85,8 +85,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     args.output.check_folder()?;
     let load = args.load.for_comparison().with_kind(Some(kind));
-    let symptom = Symptom::of(args, &load, &input, global)?;
-    // What is reached from here on is worth more than a quick end.
+    let symptom = Symptom::requested(args, &load, &input, global)?;
+    // After an interrupt the current result is written.
     let interrupts = Interrupts::catch();
     let (report, bytes) = match kind {
         InputKind::Bpf | InputKind::Text(_) => {
@@ -111,12 +111,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     })
 }
 
-/// Whether a test shows the failure. A signal may end the test's command as well: then its answer is none.
+/// Runs a test; after a signal, which may have ended the test's command too, its result is false.
 fn counts(interrupts: &Interrupts, test: impl FnOnce() -> bool) -> bool {
     !interrupts.arrived() && test() && !interrupts.arrived()
 }
 
-/// Why nothing can be reduced.
+/// The failure for an input without the symptom.
 fn not_shown(symptom: &Symptom, name: &str, interrupts: &Interrupts) -> Failure {
     match interrupts.arrived() {
         true => Failure::gave_up(
@@ -127,13 +127,13 @@ fn not_shown(symptom: &Symptom, name: &str, interrupts: &Interrupts) -> Failure 
     }
 }
 
-/// Shrinks the text of a policy. If it can be read, so can what comes out.
+/// Reduces the text of a policy. A text that parses is reduced to one that parses.
 fn reduce_text(
     load: &LoadArgs,
     input: Input,
     symptom: &Symptom,
     interrupts: &Interrupts,
-) -> Result<Reduced, Failure> {
+) -> Result<Reduction, Failure> {
     let name = input.name.clone();
     let Ok(given) = String::from_utf8(input.bytes) else {
         return Err(Failure::input(format!("{name} is not UTF-8 text")));
@@ -190,7 +190,7 @@ fn reduce_program(
     kind: InputKind,
     symptom: &Symptom,
     interrupts: &Interrupts,
-) -> Result<Reduced, Failure> {
+) -> Result<Reduction, Failure> {
     let Loaded::Program(given) = load.load_input(input)? else {
         return Err(Failure::input("expected a program"));
     };
@@ -233,7 +233,7 @@ fn reduce_program(
     Ok((report, bytes(&small)))
 }
 
-/// Whether a test showed the failure; one that could not be made is kept, and nothing shows it any more.
+/// The result of a test. The first failure to run one is kept; from then on results are false.
 fn or_failure(shown: Result<bool, Failure>, failure: &mut Option<Failure>) -> bool {
     if failure.is_some() {
         return false;
@@ -251,7 +251,7 @@ fn no_failure(name: &str) -> Failure {
     )
 }
 
-/// The name of the file that a test command gets.
+/// The name of the file for a test command.
 fn file_name(input: &Input) -> String {
     let name = Path::new(&input.name).file_name();
     let name = name.and_then(|name| name.to_str()).unwrap_or("input");

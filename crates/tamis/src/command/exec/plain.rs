@@ -1,8 +1,7 @@
-//! The plain line of `tamis exec`, `-p FILE… -- COMMAND`, as units and entrypoints have it, read without clap.
+//! A parser without clap for the usual form of `tamis exec` in units and entrypoints: `-p FILE… -- COMMAND`.
 //!
-//! clap makes a description of every option before it looks at the first word. That touches 70 pages of the program that
-//! nothing else does on the way to `execve`, and took a quarter of the time. Whatever isn't plain is for clap: other
-//! options, their joined forms, and mistakes.
+//! Clap describes every option before it parses the first word. That touches 70 pages of the program that are otherwise
+//! unused before `execve`, and took a quarter of the time. All other forms, and errors, are left to clap.
 
 use std::ffi::OsString;
 
@@ -10,7 +9,7 @@ use tamis_session::path_text::PathText;
 
 use super::Args;
 
-/// The arguments behind `tamis exec`; `None` if there is anything but policies, `--` and a command.
+/// Parses the arguments after `tamis exec`; `None` unless they are policies, `--` and a command.
 pub(super) fn parse(mut words: impl Iterator<Item = OsString>) -> Option<Args> {
     let mut policies = Vec::new();
     loop {
@@ -33,7 +32,7 @@ pub(super) fn parse(mut words: impl Iterator<Item = OsString>) -> Option<Args> {
     })
 }
 
-/// What can't be taken for an option.
+/// A word that clap can't take for an option.
 fn value(word: &OsString) -> Option<String> {
     let bytes = word.as_encoded_bytes();
     (!bytes.is_empty() && !bytes.starts_with(b"-")).then(|| word.text())
@@ -43,15 +42,15 @@ fn value(word: &OsString) -> Option<String> {
 mod tests {
     use std::os::unix::ffi::OsStringExt;
 
-    use super::super::{Alone, Global};
+    use super::super::{ExecCommandLine, Global};
     use super::*;
     use clap::Parser;
 
-    /// What both readers make of a line behind `tamis exec`.
+    /// The results of both parsers.
     fn read(words: &[&[u8]]) -> [Option<String>; 2] {
         let words = words.iter().map(|word| OsString::from_vec(word.to_vec()));
         let words: Vec<OsString> = words.collect();
-        let by_clap = Alone::try_parse_from(["tamis".into()].iter().chain(&words));
+        let by_clap = ExecCommandLine::try_parse_from(["tamis".into()].iter().chain(&words));
         let by_clap = by_clap.ok().map(|all| (all.global, all.args));
         let plain = parse(words.into_iter()).map(|args| (Global::default(), args));
         [plain, by_clap].map(|read| read.map(|read| format!("{read:?}")))

@@ -1,8 +1,8 @@
 //! `tamis explain --audit`: the denied calls of audit records.
 //!
-//! A record has no arguments. So a rule is named only if its action is that of the record, all of them if there are
-//! several, and a change is proposed only for calls whose answer doesn't depend on arguments. `ausearch -i` writes an error
-//! without its number: then it is that of any rule that answers with an error.
+//! A record has no arguments. A rule is therefore named only if its action is that of the record; if there are several,
+//! all are named. A change is proposed only for calls whose action doesn't depend on arguments. `ausearch -i` omits the
+//! number of an error: then every rule with an error matches.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub(super) fn explain(args: &Args, log: &str, global: &Global) -> Result<u8, Fai
         None => None,
     };
     let mut sources = Sources::new();
-    // A log may have bytes of any encoding in other lines than the records.
+    // Lines other than records may have bytes in any encoding.
     let log = files::read(log)?;
     let text = String::from_utf8_lossy(&log.bytes);
     let source = sources.add(log.name, text);
@@ -63,7 +63,7 @@ pub(super) fn explain(args: &Args, log: &str, global: &Global) -> Result<u8, Fai
     Ok(exit::OK)
 }
 
-/// The failure for a log of which nothing was read.
+/// The failure for a log without records.
 fn nothing_read(unread: u64) -> Failure {
     let message = match unread {
         0 => "this has no audit record of seccomp".to_owned(),
@@ -75,7 +75,7 @@ fn nothing_read(unread: u64) -> Failure {
     Failure::usage(message, help)
 }
 
-/// Architecture and number of a call, and the action without its data, if the record has it.
+/// The architecture and number of a call, and the action without its data, if recorded.
 type Key = (u32, u32, Option<ActionKind>);
 
 /// Records of the same call and action.
@@ -121,24 +121,24 @@ fn entry((arch, nr, action): Key, kind: Kind, policy: Option<&Policy>, args: &Ar
     }
 }
 
-/// What of a policy may have denied a call.
+/// The parts of a policy that may have denied a call.
 struct Deciders {
     reason: String,
     part: Part,
 }
 
-/// How the policy comes to the answer.
+/// The decision of a policy for a call.
 enum Part {
-    /// The same part of it decides whatever the arguments are.
+    /// The same part decides for all arguments.
     Sole,
-    /// Arguments decide, and may have led to the answer.
+    /// Arguments decide, and the recorded action is possible.
     ByArguments,
-    /// It doesn't.
+    /// The recorded action is impossible.
     None,
 }
 
 fn deciders(policy: &Policy, data: &SeccompData, action: Option<ActionKind>) -> Deciders {
-    // Without its action a record may be of any that the kernel notes.
+    // A record without an action may have any action that the kernel logs.
     let answers = |own: Action| match action {
         Some(action) => own.kind == action,
         None => own.kind != ActionKind::Allow,
@@ -169,7 +169,7 @@ fn deciders(policy: &Policy, data: &SeccompData, action: Option<ActionKind>) -> 
         };
     }
     let mut places = Vec::new();
-    // Behind a rule without a condition no other is asked.
+    // Rules after one without a condition have no effect.
     let mut is_open = true;
     for rule in section
         .rules

@@ -1,11 +1,12 @@
-//! The command lines of a service, and what they become: `ExecStart=/bin/x` runs `/bin/x` under the filter.
+//! The command lines of a service under the filter.
 //!
-//! A line is read by systemd's rules, and refused if systemd refuses it. Its first word moves behind the program that
-//! installs the filter, so it is written anew: systemd looks for variables in every word but the first, and a `$` of the
-//! first one is doubled. The words behind it stay as they are written, quotes and specifiers included. Without `@` the
-//! program gets its own path as its name, in which systemd does look for variables; such a name is given to it. A name without a path becomes the file that systemd finds, and stays the name that the
-//! program gets: the installer would look for it in other folders. A line with `+` gets no filter of systemd's, and none
-//! here; with `PermissionsStartOnly=` the same is true of all lines but `ExecStart=`.
+//! A line is parsed by systemd's rules, and rejected if systemd rejects it. The program becomes an argument of the
+//! installer, so it is written anew: systemd expands variables in every word but the first, and a `$` in the first word
+//! is doubled. The other words are copied, with quotes and specifiers. Without `@` the program's name is its path, in
+//! which systemd does expand variables, so such a name is passed explicitly. A program without a path is replaced by
+//! the file that systemd finds, because the installer would search other folders; its name stays. systemd applies no
+//! filter to a line with `+` and, with `PermissionsStartOnly=`, to lines other than `ExecStart=`; neither does the
+//! drop-in.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use super::program;
 use super::settings::Settings;
 use super::words::{self, Unbalanced, Word, Writer};
 
-/// The directives with command lines, all of which systemd runs under the filters of the service.
+/// The directives with command lines; systemd applies the service's filters to all of them.
 pub(super) const DIRECTIVES: [&str; 7] = [
     "ExecCondition",
     "ExecStartPre",
@@ -25,54 +26,54 @@ pub(super) const DIRECTIVES: [&str; 7] = [
     "ExecStop",
     "ExecStopPost",
 ];
-/// Settings whose names begin like those, without command lines.
+/// Settings with the same prefixes, but without command lines.
 const PATHS: [&str; 2] = ["ExecPaths", "ExecSearchPath"];
-/// The directive of the service's own process.
+/// The directive of the main process.
 const START: &str = "ExecStart";
 /// A command line of a directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandLine {
     pub(super) directive: &'static str,
-    /// The line as it is written.
+    /// The line as written.
     value: String,
-    signs: Signs,
-    /// Whether systemd runs it without any restriction.
+    prefixes: Prefixes,
+    /// Whether systemd runs it without restrictions.
     pub(super) is_free: bool,
-    /// The program without quotes and escapes; specifiers stay.
+    /// The program without quotes and escapes, with specifiers.
     program: Vec<u8>,
-    /// The name that the program gets, if it isn't its path; specifiers and variables stay.
+    /// The name of the program, if it isn't its path; with specifiers and variables.
     name: Option<Vec<u8>>,
-    /// The other words, as they are written.
+    /// The other words as written.
     rest: String,
-    /// Where the program was found, if it is named without a path.
+    /// The path of a program that is named without one.
     found: Option<String>,
 }
 
-/// The signs before a program, of which systemd takes each once.
+/// The prefixes of a program; systemd accepts each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Signs {
-    /// As they are written, without `@`.
+struct Prefixes {
+    /// The prefixes as written, without `@`.
     text: String,
-    /// `@`: the second word is the name that the program gets.
+    /// `@`: the second word is the name of the program.
     has_name: bool,
     /// `:`: variables aren't expanded.
     is_literal: bool,
-    /// `+`: systemd runs it without any restriction.
+    /// `+`: systemd runs it without restrictions.
     is_free: bool,
     /// The number of `!`.
     exclamations: usize,
 }
 
-/// The program that installs the filter, and the filter, by their paths in the service.
+/// The paths of the installer and the filter in the service.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Installer<'a> {
     pub(super) program: &'a Path,
-    /// `exec` for a program with subcommands.
+    /// `exec` for an installer with subcommands.
     pub(super) subcommand: Option<&'static str>,
     pub(super) filter: &'a Path,
 }
 
-/// Where systemd looks for programs that are named without a path, if the unit doesn't say it.
+/// The default folders in which systemd searches programs without a path.
 const SEARCHED: [&str; 6] = [
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -82,11 +83,10 @@ const SEARCHED: [&str; 6] = [
     "/bin",
 ];
 
-/// The folders in which systemd looks for programs of a service that are named without a path. It ignores those whose path isn't
-/// absolute.
+/// The folders in which systemd searches programs without a path; it ignores relative ones.
 ///
 /// # Errors
-/// With one that has a specifier, whose meaning is systemd's.
+/// A folder with a specifier, because only systemd can expand it.
 pub(super) fn searched_folders(assignments: &[Assignment]) -> Result<Vec<String>, String> {
     let mut own: Vec<String> = Vec::new();
     for assignment in assignments {
@@ -109,10 +109,10 @@ pub(super) fn searched_folders(assignments: &[Assignment]) -> Result<Vec<String>
     })
 }
 
-/// The command lines of a service that are in effect, by directive. The function finds the path of a program's name.
+/// The effective command lines of a service, by directive. The function finds the path of a program.
 ///
 /// # Errors
-/// With the line that can't be carried, and why.
+/// The line that can't be converted, with the reason.
 pub(super) fn of_unit(
     assignments: &[Assignment],
     unit: &str,
@@ -149,7 +149,7 @@ pub(super) fn of_unit(
     Ok(lines)
 }
 
-/// The refusal of a line with several commands.
+/// The error for a line with several commands.
 const SEVERAL: &str = "several commands in one line: write a line for each";
 
 fn parse(
@@ -162,16 +162,16 @@ fn parse(
     if first.bytes == b";" {
         return Err(SEVERAL.to_owned());
     }
-    let (signs, program) = Signs::of(&first.bytes);
+    let (prefixes, program) = Prefixes::split(&first.bytes);
     let resolved = program::resolved(program, unit)?;
     program::check(&resolved)?;
     let mut name = None;
-    if signs.has_name {
-        let (own, behind) = name_of(rest, &signs)?;
+    if prefixes.has_name {
+        let (own, behind) = name_of(rest, &prefixes)?;
         (name, rest) = (Some(own), behind);
     }
     let mut found = None;
-    if !resolved.starts_with(b"/") && !signs.is_free {
+    if !resolved.starts_with(b"/") && !prefixes.is_free {
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
         let plain = str::from_utf8(program)
             .ok()
@@ -183,42 +183,42 @@ fn parse(
         }
     }
     check_words(rest)?;
-    // systemd expands the path where it is the name, but not where it is the file.
-    let is_expanded = !signs.is_literal && program.contains(&b'$');
+    // systemd expands variables in the path as the program's name, but not as its file.
+    let is_expanded = !prefixes.is_literal && program.contains(&b'$');
     if name.is_none() && (is_expanded || found.is_some()) {
         name = Some(program.to_vec());
     }
     Ok(CommandLine {
         directive,
         value: text.to_owned(),
-        is_free: signs.is_free,
+        is_free: prefixes.is_free,
         program: program.to_vec(),
-        signs,
+        prefixes,
         name,
         rest: rest.to_owned(),
         found,
     })
 }
 
-/// The next word, and what follows it.
+/// Splits a line after its first word.
 fn next(line: &str) -> Result<Option<(Word<'_>, &str)>, &'static str> {
     words::first(line).map_err(|Unbalanced| "systemd refuses it: its quotes don't end")
 }
 
-/// The name behind a program with `@`, and what follows it.
-fn name_of<'t>(rest: &'t str, signs: &Signs) -> Result<(Vec<u8>, &'t str), String> {
+/// Splits a line after the name of a program with `@`.
+fn name_of<'t>(rest: &'t str, prefixes: &Prefixes) -> Result<(Vec<u8>, &'t str), String> {
     let word = match is_separator(rest) {
         true => None,
         false => next(rest)?,
     };
     let (word, behind) = word.ok_or("`@` needs a second word, the name that the program gets")?;
-    // systemd has this escape for a word of its own alone.
+    // systemd recognises this escape only as a separate word.
     if word.written == "\\;" {
         return Ok((b";".to_vec(), behind));
     }
     let is_variable =
         word.bytes.starts_with(b"$") && !matches!(word.bytes.get(1), Some(b'{' | b'$'));
-    if is_variable && !signs.is_literal {
+    if is_variable && !prefixes.is_literal {
         let why = "a variable behind `@` may become several words or none: write it as `${NAME}`";
         return Err(why.to_owned());
     }
@@ -226,7 +226,7 @@ fn name_of<'t>(rest: &'t str, signs: &Signs) -> Result<(Vec<u8>, &'t str), Strin
     Ok((word.bytes, behind))
 }
 
-/// Checks the words behind a program.
+/// Checks the arguments of a program.
 fn check_words(mut rest: &str) -> Result<(), String> {
     loop {
         if is_separator(rest) {
@@ -240,7 +240,7 @@ fn check_words(mut rest: &str) -> Result<(), String> {
     }
 }
 
-/// Why systemd refuses the commands of a service together (`service_verify` in its `service.c`).
+/// The reason why systemd rejects the commands of a service together (`service_verify` in its `service.c`).
 pub(super) fn obstacle(lines: &[CommandLine], settings: Settings<'_>) -> Option<String> {
     let starts = lines.iter().filter(|line| line.directive == START).count();
     let is_oneshot = settings.last("Type") == Some("oneshot");
@@ -253,40 +253,40 @@ pub(super) fn obstacle(lines: &[CommandLine], settings: Settings<'_>) -> Option<
     }
 }
 
-/// Whether what follows begins with the sign between commands.
+/// Whether a text begins with the separator of commands.
 fn is_separator(rest: &str) -> bool {
     let behind = rest.strip_prefix(';');
     behind.is_some_and(|behind| behind.is_empty() || behind.starts_with([' ', '\t', '\n', '\r']))
 }
 
-impl Signs {
-    /// The signs that the first word begins with, and the program behind them.
-    fn of(word: &[u8]) -> (Signs, &[u8]) {
-        let mut signs = Signs::default();
+impl Prefixes {
+    /// Splits the first word into prefixes and the program.
+    fn split(word: &[u8]) -> (Prefixes, &[u8]) {
+        let mut prefixes = Prefixes::default();
         let mut program = word;
         while let Some((sign, behind)) = program.split_first() {
-            let is_bound = !signs.is_free && signs.exclamations < 2;
+            let is_bound = !prefixes.is_free && prefixes.exclamations < 2;
             match sign {
-                b'-' if !signs.text.contains('-') => {}
-                b'@' if !signs.has_name => signs.has_name = true,
-                b':' if !signs.is_literal => signs.is_literal = true,
-                b'+' if is_bound && signs.exclamations == 0 => signs.is_free = true,
-                b'!' if is_bound => signs.exclamations += 1,
+                b'-' if !prefixes.text.contains('-') => {}
+                b'@' if !prefixes.has_name => prefixes.has_name = true,
+                b':' if !prefixes.is_literal => prefixes.is_literal = true,
+                b'+' if is_bound && prefixes.exclamations == 0 => prefixes.is_free = true,
+                b'!' if is_bound => prefixes.exclamations += 1,
                 _ => break,
             }
             if *sign != b'@' {
-                signs.text.push(char::from(*sign));
+                prefixes.text.push(char::from(*sign));
             }
             program = behind;
         }
-        (signs, program)
+        (prefixes, program)
     }
 }
 
 impl CommandLine {
-    /// Whether systemd changes to the user of the service for it.
+    /// Whether systemd changes the user for this command.
     pub(super) fn changes_user(&self) -> bool {
-        self.signs.exclamations != 1
+        self.prefixes.exclamations != 1
     }
 
     /// The directive and the program, for messages.
@@ -295,7 +295,7 @@ impl CommandLine {
         format!("{}={}", self.directive, program.escape_debug())
     }
 
-    /// What was found for a program that is named without a path.
+    /// A note on the path of a program that is named without one.
     pub(super) fn note(&self) -> Option<String> {
         let found = self.found.as_ref()?;
         Some(format!(
@@ -304,17 +304,17 @@ impl CommandLine {
         ))
     }
 
-    /// The line with its directive, as it is.
+    /// The unchanged line with its directive.
     pub(super) fn as_it_is(&self) -> String {
         format!("{}={}", self.directive, self.value)
     }
 
-    /// The same under the filter. With `keeps_privs` the installer sets `no_new_privs` only if the kernel wants it.
+    /// The line under the filter. With `keeps_privs` the installer sets `no_new_privs` only if the kernel requires it.
     pub(super) fn under(&self, installer: &Installer<'_>, keeps_privs: bool) -> String {
         if self.is_free {
             return self.as_it_is();
         }
-        // Variables aren't looked for in the first word, nor with a colon in the others.
+        // Variables aren't expanded in the first word and, with `:`, in none.
         let plain = |has_plain_dollar| Writer {
             has_plain_dollar,
             ..Writer::PLAIN
@@ -323,9 +323,9 @@ impl CommandLine {
             has_plain_percent: false,
             has_plain_dollar,
         };
-        let is_literal = self.signs.is_literal;
+        let is_literal = self.prefixes.is_literal;
         let first = plain(false).path(installer.program);
-        let mut line = format!("{}={}{first}", self.directive, self.signs.text);
+        let mut line = format!("{}={}{first}", self.directive, self.prefixes.text);
         let keep = keeps_privs.then_some("--keep-privs");
         for word in installer.subcommand.into_iter().chain(keep) {
             line.push_str(&format!(" {word}"));
@@ -333,7 +333,7 @@ impl CommandLine {
         let filter = plain(!is_literal).path(installer.filter);
         line.push_str(&format!(" -p {filter}"));
         if let Some(name) = &self.name {
-            // One word with the option, so that it never becomes several words or another option.
+            // A single word with the option can't become several words or another option.
             let name = expanded(false).word(&[b"--argv0=", name.as_slice()].concat());
             line.push_str(&format!(" {name}"));
         }

@@ -1,8 +1,8 @@
 //! The credentials of a process from systemd's fork to the program of a service: user, capabilities, secure bits and
 //! `no_new_privs`.
 //!
-//! The changes are those of the kernel (`security/commoncap.c`), one method each: `setresuid`, `execve`, the bounding and
-//! the ambient set. Which of them systemd makes is the matter of [`privileges`](super::privileges).
+//! The methods correspond to the kernel's operations (`security/commoncap.c`): `setresuid`, `execve`, the bounding and
+//! the ambient set. [`privileges`](super::privileges) has systemd's sequence of them.
 
 use std::ops::{BitAnd, BitOr, Not};
 
@@ -16,7 +16,7 @@ impl Capabilities {
     pub(super) const NONE: Capabilities = Capabilities(0);
     pub(super) const ALL: Capabilities = Capabilities((1 << CAPABILITIES.len()) - 1);
 
-    /// The capability of this name or number, as systemd reads it in a list.
+    /// The capability of this name or number, with systemd's syntax.
     pub(super) fn named(name: &str) -> Option<Capabilities> {
         let number = match name.parse() {
             Ok(number) => number,
@@ -35,7 +35,7 @@ impl Capabilities {
         self.0
     }
 
-    /// The names in it.
+    /// The names of the capabilities.
     pub(super) fn names(self) -> Vec<&'static str> {
         let names = CAPABILITIES.iter().enumerate();
         let own = names.filter(|(number, _)| self.0 & 1 << number != 0);
@@ -82,7 +82,7 @@ const KEEP_CAPS: u32 = 1 << 4;
 /// The credentials of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Credentials {
-    /// Whether its user is the one with number 0.
+    /// Whether its user ID is 0.
     pub(super) is_root: bool,
     pub(super) inheritable: Capabilities,
     pub(super) permitted: Capabilities,
@@ -94,7 +94,7 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    /// Those of a system manager with all privileges, which its children begin with.
+    /// The credentials of a system manager with all privileges, which its children inherit.
     pub(super) const MANAGER: Credentials = Credentials {
         is_root: true,
         inheritable: Capabilities::NONE,
@@ -106,7 +106,7 @@ impl Credentials {
         no_new_privs: false,
     };
 
-    /// Those of a manager, by its `/proc/PID/status`; `None` if the text has no such fields.
+    /// The credentials in `/proc/PID/status`; `None` if the fields are missing.
     pub(super) fn of_status(status: &str) -> Option<Credentials> {
         let field = |name: &str| {
             let mut fields = status.lines().filter_map(|line| line.split_once(':'));
@@ -137,18 +137,18 @@ impl Credentials {
         };
     }
 
-    /// `PR_CAPBSET_DROP` of all others, which are also taken out of the inheritable set.
+    /// `PR_CAPBSET_DROP` of all other capabilities, which are also removed from the inheritable set.
     pub(super) fn bound(&mut self, kept: Capabilities) {
         self.bounding = self.bounding & kept;
         self.inheritable = self.inheritable & kept;
     }
 
-    /// Makes this the ambient set, as far as the bounding set has it.
+    /// Sets the ambient set, limited to the bounding set.
     pub(super) fn make_ambient(&mut self, set: Capabilities) {
         self.ambient = set & self.bounding & self.permitted & self.inheritable;
     }
 
-    /// Takes a capability away from all sets but the bounding set.
+    /// Removes a capability from all sets but the bounding set.
     pub(super) fn drop(&mut self, capability: Capabilities) {
         self.inheritable = self.inheritable & !capability;
         self.permitted = self.permitted & !capability;
@@ -156,14 +156,14 @@ impl Credentials {
         self.ambient = self.ambient & !capability;
     }
 
-    /// Adds a capability that is permitted to the effective and the inheritable set.
+    /// Adds a permitted capability to the effective and the inheritable set.
     pub(super) fn raise(&mut self, capability: Capabilities) {
         let capability = capability & self.permitted;
         self.effective = self.effective | capability;
         self.inheritable = self.inheritable | capability;
     }
 
-    /// `setresuid` of the user with number 0 to itself or to another one.
+    /// `setresuid` by user 0, to itself or another user.
     pub(super) fn set_user(&mut self, is_root: bool) {
         if self.is_root && !is_root {
             if self.secure_bits & KEEP_CAPS == 0 {

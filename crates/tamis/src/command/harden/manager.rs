@@ -1,7 +1,7 @@
-//! systemd below a root: the privileges of the running one.
+//! The systemd below a root: its release and privileges.
 //!
-//! Which release it is says [`systemd`](crate::cli::systemd). An image has no running systemd: its manager is taken for one
-//! with all privileges.
+//! [`systemd`](crate::cli::systemd) finds the release. An image has no running systemd; its manager is assumed to have
+//! all privileges.
 
 use std::fs;
 use std::path::Path;
@@ -18,17 +18,17 @@ use crate::cli::{Failure, systemd};
 /// The release of the running kernel.
 const RUNNING_KERNEL: &str = "/proc/sys/kernel/osrelease";
 
-/// The systemd that makes the filters of a service.
+/// The systemd that starts a service.
 pub(super) struct Release {
-    /// Which it is, if that can be found.
+    /// Its version, if known.
     pub(super) version: Option<SystemdVersion>,
-    /// The kernel that runs it, if it runs.
+    /// The running kernel, unless the service is that of an image.
     pub(super) kernel: Option<KernelVersion>,
 }
 
 impl Release {
-    /// That of a service below a root.
-    pub(super) fn of(root: &Root) -> Release {
+    /// The systemd below a root.
+    pub(super) fn below(root: &Root) -> Release {
         let text = match root.is_own() {
             true => fs::read_to_string(RUNNING_KERNEL).unwrap_or_default(),
             false => String::new(),
@@ -39,17 +39,17 @@ impl Release {
         }
     }
 
-    /// How to load a unit that it reads.
+    /// The options for loading a unit.
     pub(super) fn load_args(&self, args: &Args) -> Result<LoadArgs, Failure> {
         LoadArgs::of_systemd(args.arch, args.strict, self.assumed(), self.kernel)
     }
 
-    /// The version, or the newest known.
+    /// The version, or the newest supported one.
     fn assumed(&self) -> SystemdVersion {
         self.version.unwrap_or_else(SystemdVersion::newest)
     }
 
-    /// The options of reading a unit as it does.
+    /// The options for parsing a unit.
     pub(super) fn options(&self, native: Arch) -> SystemdOptions {
         SystemdOptions {
             version: self.assumed(),
@@ -58,7 +58,7 @@ impl Release {
         }
     }
 
-    /// What a report says.
+    /// The text for reports.
     pub(super) fn text(&self) -> String {
         match self.version {
             Some(version) => version.to_string(),
@@ -67,8 +67,8 @@ impl Release {
     }
 }
 
-/// The release of systemd, if it can be found: below the root, or the machine's for an image without systemd, whose services the
-/// machine's runs.
+/// The version of systemd below the root or, for an image without systemd, of this machine, which runs the image's
+/// services.
 fn version(root: &Root) -> Option<SystemdVersion> {
     match systemd::versions(root) {
         found if found.is_empty() => systemd::installed(),
@@ -76,7 +76,7 @@ fn version(root: &Root) -> Option<SystemdVersion> {
     }
 }
 
-/// The credentials of the manager: those of the machine's first process, or all of them for an image.
+/// The credentials of the manager: those of this machine's process 1, or all privileges for an image.
 pub(super) fn credentials(root: &Root) -> Credentials {
     let status = match root.is_own() {
         true => fs::read_to_string(Path::new("/proc/1/status")).unwrap_or_default(),

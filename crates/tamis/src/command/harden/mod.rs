@@ -1,4 +1,4 @@
-//! `tamis harden`: one filter in the place of those that systemd makes for a service.
+//! `tamis harden`: one filter in place of the filters that systemd makes for a service.
 
 mod commands;
 mod credentials;
@@ -41,15 +41,15 @@ use plan::Plan;
 use settings::{Change, Settings};
 use unit::UnitFiles;
 
-/// The name of the drop-in, which sorts behind all that others choose.
+/// The name of the drop-in, which sorts after others.
 const DROP_IN: &str = "zz-tamis.conf";
-/// The name of the filter beside it; systemd reads no such file.
+/// The name of the filter beside it; systemd ignores this file.
 const FILTER: &str = "tamis.bpf";
-/// What a drop-in of this command begins with.
+/// The first line of a drop-in by this command.
 const HEADER: &str = "# Written by `tamis harden`";
 /// The program that installs the filter.
 const INSTALLER: &str = "tamis-exec";
-/// A file that is there where SELinux is enabled.
+/// This file exists if SELinux is enabled.
 const SELINUX: &str = "/sys/fs/selinux/enforce";
 
 /// Give a service one filter in the place of systemd's many
@@ -107,12 +107,12 @@ pub(crate) struct Args {
     strict: bool,
 }
 
-/// Where everything is.
+/// The paths of the results.
 struct Places {
-    /// As this command writes it.
+    /// The path for writing.
     drop_in: PathBuf,
     filter: PathBuf,
-    /// As the service sees it.
+    /// The path in the service.
     filter_inside: PathBuf,
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     places.check(&files.name)?;
     let (installer, assumed) = installer(args, &root)?;
     check_places(args, &root, &places, &installer)?;
-    let release = Release::of(&root);
+    let release = Release::below(&root);
     let load = release.load_args(args)?;
     let loaded = load_unit(&files, &load, global)?;
     let arch = load.call_arch();
@@ -153,7 +153,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         filters.truncate(made);
         (pid, filters)
     });
-    let made = Made::new(&policy, process, &options)?;
+    let made = MergedFilter::new(&policy, process, &options)?;
     process::check_execve(&made.filter, arch, &files.name)?;
     let drop_in = plan.drop_in;
     if !args.dry_run {
@@ -183,12 +183,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Reads the unit and shows the warnings about it.
+/// Loads the unit and prints its warnings.
 fn load_unit(files: &UnitFiles, load: &LoadArgs, global: &Global) -> Result<Loaded, Failure> {
     let title = format!("{} and its drop-ins", files.name);
     let mut loaded = load.load_input(Input::new(title, files.text().into_bytes()))?;
     if let Loaded::Policy(policy) = &mut loaded {
-        // The service keeps what the kernel does for it.
+        // Warnings about what a filter can't do don't apply: systemd continues to do it.
         let warnings = &mut policy.warnings;
         warnings.retain(|own| own.code != code::SYSTEMD_BY_KERNEL);
     }
@@ -196,7 +196,7 @@ fn load_unit(files: &UnitFiles, load: &LoadArgs, global: &Global) -> Result<Load
     Ok(loaded)
 }
 
-/// The commands of a service, by the programs below the root.
+/// The commands of a service, with programs found below the root.
 fn command_lines(
     assignments: &[Assignment],
     root: &Root,
@@ -204,7 +204,7 @@ fn command_lines(
 ) -> Result<Vec<CommandLine>, Failure> {
     let folders = commands::searched_folders(assignments);
     let settings = Settings(assignments);
-    // A folder that the service sees otherwise, or whose path systemd makes, may have another program of this name.
+    // A folder with a specifier, or one that the service sees differently, may contain another program of this name.
     let find = |name: &str| {
         let mut looked_at = root.search(folders.as_ref().ok()?, name)?;
         let paths: Vec<&Path> = looked_at.iter().map(Path::new).collect();
@@ -245,7 +245,7 @@ impl Places {
         })
     }
 
-    /// How many of the oldest filters of a process are systemd's, or those of a drop-in that is there already.
+    /// The number of a process's oldest filters that systemd installed, or an existing drop-in.
     fn count_made(
         &self,
         files: &UnitFiles,
@@ -255,13 +255,13 @@ impl Places {
     ) -> usize {
         let text = is_ours(&self.drop_in).then(|| fs::read_to_string(&self.drop_in));
         match text {
-            // Those of what stays, and the one.
+            // The filters of the remaining settings, and the merged one.
             Some(Ok(text)) if filters < before => count(files, Some(&text), options) + 1,
             _ => before,
         }
     }
 
-    /// Refuses to replace what others have written.
+    /// Refuses to overwrite files that this command didn't write.
     fn check(&self, unit: &str) -> Result<(), Failure> {
         for path in [&self.drop_in, &self.filter] {
             let Ok(data) = path.symlink_metadata() else {
@@ -280,8 +280,8 @@ impl Places {
     }
 }
 
-/// Refuses a filter or an installer that somebody else could replace: the service uses them at each start. Those of an image
-/// lie elsewhere when it runs.
+/// Rejects a filter or an installer that another user could replace, because the service uses them at each start. Files
+/// of an image have other paths at run time and aren't checked.
 fn check_places(
     args: &Args,
     root: &Root,
@@ -308,18 +308,18 @@ fn check_places(
     Ok(())
 }
 
-/// Whether a drop-in is a file that this command wrote.
+/// Whether this command wrote the drop-in.
 fn is_ours(drop_in: &Path) -> bool {
     let is_file = drop_in.symlink_metadata().is_ok_and(|data| data.is_file());
     is_file && fs::read(drop_in).is_ok_and(|text| is_own_text(&String::from_utf8_lossy(&text)))
 }
 
-/// Whether a text is that of a drop-in that this command wrote, perhaps with lines of others.
+/// Whether a text is a drop-in by this command, perhaps with other lines.
 fn is_own_text(text: &str) -> bool {
     text.lines().any(|line| line.starts_with(HEADER))
 }
 
-/// What is told of filters that a process installed itself.
+/// The note on filters that a process installed itself.
 fn newer_filters(pid: i32, filters: usize, made: usize) -> Option<String> {
     let newer = filters.checked_sub(made).filter(|newer| *newer > 0)?;
     Some(format!(
@@ -327,7 +327,7 @@ fn newer_filters(pid: i32, filters: usize, made: usize) -> Option<String> {
     ))
 }
 
-/// Writes the filter, which the service's user reads, and then the drop-in.
+/// Writes the filter, which the service's user must be able to read, and then the drop-in.
 fn write(places: &Places, filter: &Program, drop_in: &str) -> Result<(), Failure> {
     let readable = |path: &Path, mode: u32| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode))
@@ -344,7 +344,7 @@ fn write(places: &Places, filter: &Program, drop_in: &str) -> Result<(), Failure
     readable(&places.drop_in, 0o644)
 }
 
-/// The program that installs the filter, by the path of the service, and what is to be said of it.
+/// The path of the installer in the service, and a note on it.
 fn installer(args: &Args, root: &Root) -> Result<(PathBuf, Option<String>), Failure> {
     let path = match &args.installer {
         Some(path) => Some(path.clone()),
@@ -378,14 +378,14 @@ fn installer(args: &Args, root: &Root) -> Result<(PathBuf, Option<String>), Fail
     }
 }
 
-/// How many filters systemd makes for a unit, perhaps with a last drop-in.
+/// The number of filters that systemd makes for a unit, perhaps with a further drop-in.
 fn count(files: &UnitFiles, drop_in: Option<&str>, options: &SystemdOptions) -> usize {
     let mut sources = Sources::new();
     let source = sources.add("unit", files.text_with(drop_in));
     systemd::count_filters(&sources, source, options)
 }
 
-/// Refuses a unit that can't be hardened.
+/// Rejects a unit that can't be hardened.
 fn check(
     files: &UnitFiles,
     root: &Root,
@@ -428,20 +428,20 @@ fn cannot(unit: &str, why: &[String], help: &str) -> Failure {
     Failure::usage(message, help)
 }
 
-/// The filter, and what it was compared with.
-struct Made {
+/// The filter, with the result of the comparison.
+struct MergedFilter {
     filter: Program,
     process: Option<(i32, Vec<Program>)>,
-    /// Whether the filters of the process are what the unit says.
+    /// Whether the filters of the process are equivalent to those of the unit.
     is_equal: Option<bool>,
 }
 
-impl Made {
+impl MergedFilter {
     fn new(
         policy: &Policy,
         process: Option<(i32, Vec<Program>)>,
         options: &CompileOptions,
-    ) -> Result<Made, Failure> {
+    ) -> Result<MergedFilter, Failure> {
         let compiled = policy.compile(options)?;
         let own = policy.program(&compiled)?.clone();
         let is_equal = process.as_ref().map(|(_, filters)| {
@@ -453,7 +453,7 @@ impl Made {
         });
         let mut programs = vec![own];
         if let (Some((_, filters)), Some(false)) = (&process, is_equal) {
-            // As newer ones: of two errnos that of the process counts.
+            // The process's filters count as the newer ones: if both return an errno, theirs is returned.
             programs.extend(filters.iter().cloned());
         }
         let stack = Stack::new(programs).expect("all are of this machine");
@@ -462,7 +462,7 @@ impl Made {
             let message = "there is no single filter that the kernel would take";
             return Err(Failure::gave_up(message, None));
         };
-        Ok(Made {
+        Ok(MergedFilter {
             filter,
             process,
             is_equal,

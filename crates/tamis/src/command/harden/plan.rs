@@ -1,9 +1,9 @@
-//! The drop-in of a service, and what its processes have of it.
+//! The drop-in of a service, and its effect on privileges.
 //!
-//! The drop-in is written, read again with the unit, and compared with the unit alone: by
-//! [`privileges`](super::privileges) for each command. If the service would gain a privilege, because systemd takes it away
-//! from services with filters, the drop-in keeps a setting that is no filter and counts as one; if that isn't enough, the
-//! service is refused.
+//! The drop-in is parsed together with the unit and compared with the unit alone, for each command by
+//! [`privileges`](super::privileges). systemd removes some privileges from services with filters. If the service would
+//! gain one because its filters are reset, the drop-in keeps a setting that systemd treats as a filter; if that isn't
+//! enough, the service is rejected.
 
 use std::path::Path;
 
@@ -21,18 +21,18 @@ use super::{Args, HEADER, INSTALLER, Places, check, command_lines, manager, prog
 use crate::cli::Failure;
 use crate::cli::root::Root;
 
-/// systemd's limit of a line.
+/// systemd's limit for a line.
 const MAX_LINE_BYTES: usize = 1 << 20;
 /// The section of the drop-in.
 const SECTION: &str = "[Service]\n";
 
-/// What is to be written, and what there is to say about it.
+/// The drop-in, with the notes for the report.
 pub(super) struct Plan {
     pub(super) change: Change,
     pub(super) drop_in: String,
     pub(super) status: Vec<CommandStatus>,
     pub(super) notes: Vec<String>,
-    /// How many commands are under the filter.
+    /// The number of commands under the filter.
     pub(super) commands: usize,
 }
 
@@ -59,15 +59,15 @@ impl Plan {
         check(files, root, &change, &lines, obstacles)?;
         let is_root = |user: &str| is_root(root, user);
         let manager = manager::credentials(root);
-        let before = Privileges::of(settings, lets_change, manager, &is_root);
+        let before = Privileges::new(settings, lets_change, manager, &is_root);
         let compare = |change: &Change| {
             let text = format!("{SECTION}{}", change.text());
             let (assignments, lets_change) = read(files, Some(&text), &options);
-            let after = Privileges::of(Settings(&assignments), lets_change, manager, &is_root);
+            let after = Privileges::new(Settings(&assignments), lets_change, manager, &is_root);
             let bound = lines.iter().filter(|line| !line.is_free);
             let rules = Rule::of_version(version);
             bound
-                .map(|line| Comparison::of(line, &before, &after, rules))
+                .map(|line| Comparison::new(line, &before, &after, rules))
                 .collect::<Vec<Comparison>>()
         };
         let gains = |all: &[Comparison]| all.iter().any(|own| !own.gained().is_empty());
@@ -99,7 +99,7 @@ impl Plan {
     }
 }
 
-/// The assignments of a unit, perhaps with a last drop-in, and whether its list of calls lets capabilities change.
+/// The assignments of a unit, perhaps with a further drop-in, and whether its call list permits changing capabilities.
 fn read(
     files: &UnitFiles,
     drop_in: Option<&str>,
@@ -111,7 +111,7 @@ fn read(
     (systemd::assignments(&sources, source), lets_change)
 }
 
-/// Whether a user has number 0, by its name or the file of users.
+/// Whether a user's ID is 0, by its name or `/etc/passwd`.
 fn is_root(root: &Root, user: &str) -> bool {
     if user == "root" || user.parse() == Ok(0) {
         return true;
@@ -131,7 +131,7 @@ fn gained(unit: &str, comparisons: &[Comparison]) -> Failure {
     refused(unit, &why)
 }
 
-/// A note about commands that get `no_new_privs` by the one filter alone.
+/// A note on commands that get `no_new_privs` only by the merged filter.
 fn sets_no_new_privs(comparisons: &[Comparison]) -> Option<String> {
     let mut all = comparisons.iter().flat_map(Comparison::entries);
     let is_set = all.any(|own| own.before.no_new_privs < own.after.no_new_privs);
@@ -142,7 +142,6 @@ fn sets_no_new_privs(comparisons: &[Comparison]) -> Option<String> {
     })
 }
 
-/// The text of the drop-in.
 fn text(
     unit: &str,
     change: &Change,

@@ -1,13 +1,13 @@
-//! What systemd gives a process of a service because the service has filters, and what the process has under the drop-in.
+//! The privileges of a service's processes with systemd's filters and with the drop-in.
 //!
-//! systemd sets `no_new_privs` for the sake of its filters (`context_has_no_new_privileges` in `execute.c` of systemd 252).
-//! The drop-in resets the filters, so the program that installs the one filter sets it; whether it must, is derived here as
-//! systemd does: step by step from the fork to the program, for each command and its signs, of the unit and of the unit
-//! with the drop-in. Since version 255 (`exec-invoke.c`) systemd keeps capabilities until its filters are installed instead,
-//! and takes CAP_SETUID away. Where the version isn't known, both rules count, and the stricter one wins.
+//! systemd sets `no_new_privs` to install filters without privileges (`context_has_no_new_privileges` in `execute.c` of
+//! systemd 252). The drop-in resets the filters, so the installer must set it in the same cases. They are derived by
+//! systemd's steps from the fork to the program, for each command and its prefixes, with and without the drop-in. From
+//! version 255 on (`exec-invoke.c`), systemd instead keeps capabilities until its filters are installed, and removes
+//! CAP_SETUID. If the version is unknown, both rules are applied and the stricter result counts.
 //!
-//! The manager is that of the machine; of another file system it is taken for one with all privileges. What PAM modules
-//! change is left out.
+//! The manager is that of the machine; for an image it is assumed to have all privileges. Changes by PAM modules are
+//! not considered.
 
 use tamis_report::harden::{CommandStatus, StatusEntry};
 
@@ -16,17 +16,17 @@ use super::credentials::{Capabilities, Credentials, SECURE_BITS};
 use super::settings::Settings;
 use tamis_policy::systemd;
 
-/// What systemd does to a process for the sake of filters.
+/// systemd's rule for the privileges to install filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     /// Sets `no_new_privs` without effective CAP_SYS_ADMIN.
     Before255,
-    /// Keeps CAP_SYS_ADMIN until the filters are installed, if they let it.
+    /// Keeps CAP_SYS_ADMIN until the filters are installed, if they permit it.
     Since255,
 }
 
 impl Rule {
-    /// The rules that may be in force.
+    /// The rules of a version; all if it is unknown.
     pub(super) fn of_version(version: Option<u32>) -> &'static [Rule] {
         match version {
             Some(..255) => &[Rule::Before255],
@@ -43,23 +43,23 @@ impl Rule {
     }
 }
 
-/// The user to whom systemd changes.
+/// The user of the service's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum User {
-    /// None: the process stays with the manager's.
+    /// The manager's user.
     Unset,
-    /// The one with number 0.
+    /// The user with ID 0.
     Root,
-    /// Another one.
+    /// Another user.
     Other,
 }
 
-/// The settings of a service that decide about its privileges.
+/// The settings of a service that affect privileges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Privileges {
-    /// What the manager has.
+    /// The manager's credentials.
     pub(super) manager: Credentials,
-    /// The users that it may have; several if the name has a specifier.
+    /// The possible users; several if the name has a specifier.
     pub(super) users: Vec<User>,
     /// Whether the unit sets `no_new_privs` itself.
     pub(super) sets_no_new_privs: bool,
@@ -67,13 +67,13 @@ pub(super) struct Privileges {
     pub(super) ambient: Capabilities,
     pub(super) secure_bits: u32,
     pub(super) has_filters: bool,
-    /// Whether the filters allow the calls by which systemd 255 takes capabilities away.
+    /// Whether the filters permit the calls by which systemd 255 removes capabilities.
     pub(super) lets_change: bool,
 }
 
 impl Privileges {
-    /// Of a service. The function tells whether a user has number 0.
-    pub(super) fn of(
+    /// The privileges of a service. The function returns whether a user's ID is 0.
+    pub(super) fn new(
         settings: Settings<'_>,
         lets_change: bool,
         manager: Credentials,
@@ -96,7 +96,7 @@ impl Privileges {
             let known = SECURE_BITS.iter().find(|(name, _)| name == word)?;
             Some(known.1)
         });
-        // A user namespace has all capabilities of its own.
+        // A process in a new user namespace has all capabilities there.
         let manager = match settings.is_on("PrivateUsers") {
             true => Credentials {
                 no_new_privs: manager.no_new_privs,
@@ -116,7 +116,7 @@ impl Privileges {
         }
     }
 
-    /// The credentials of a process at the moment when systemd executes its program.
+    /// The credentials of a process when systemd executes its program.
     pub(super) fn by_systemd(&self, user: User, changes_user: bool, rule: Rule) -> Credentials {
         let mut own = self.manager;
         let changes_user = changes_user && user != User::Unset;
@@ -164,8 +164,8 @@ fn capability(name: &str) -> Capabilities {
     Capabilities::named(name).expect("it is in the list of all")
 }
 
-/// The credentials of the program if the installer is executed first. It sets `no_new_privs` if it shall, or the kernel
-/// takes no filter without it.
+/// The credentials of the program under the installer, which sets `no_new_privs` unless `keeps_privs`, or if the kernel
+/// requires it.
 pub(super) fn under_installer(mut own: Credentials, keeps_privs: bool) -> Credentials {
     own.execute();
     own.no_new_privs |= !keeps_privs || !own.effective.contains(capability("CAP_SYS_ADMIN"));
@@ -173,13 +173,13 @@ pub(super) fn under_installer(mut own: Credentials, keeps_privs: bool) -> Creden
     own
 }
 
-/// A command of the unit and of the unit with the drop-in.
+/// A command of the unit, without and with the drop-in.
 #[derive(Clone, Debug)]
 pub(super) struct Comparison {
     pub(super) title: String,
-    /// Whether the installer may leave `no_new_privs` to the kernel.
+    /// Whether the installer sets `no_new_privs` only if the kernel requires it.
     pub(super) keeps_privs: bool,
-    /// By rule and user.
+    /// The cases by rule and user.
     cases: Vec<Case>,
 }
 
@@ -191,8 +191,8 @@ struct Case {
 }
 
 impl Comparison {
-    /// Compares what a command gets from a unit with what it gets with the drop-in.
-    pub(super) fn of(
+    /// Compares a command of the unit without and with the drop-in.
+    pub(super) fn new(
         line: &CommandLine,
         before: &Privileges,
         after: &Privileges,
@@ -226,7 +226,7 @@ impl Comparison {
         }
     }
 
-    /// The privileges that only the unit with the drop-in has.
+    /// The privileges that only the drop-in leaves.
     pub(super) fn gained(&self) -> Vec<&'static str> {
         let of_case = |case: &Case| {
             let sets =
@@ -245,7 +245,7 @@ impl Comparison {
         names
     }
 
-    /// What a report says: whatever differs, or the first case.
+    /// The cases for the report: those that differ, or else the first.
     pub(super) fn entries(&self) -> Vec<CommandStatus> {
         let differs = |case: &&Case| case.before != case.after;
         let mut told: Vec<&Case> = self.cases.iter().filter(differs).collect();

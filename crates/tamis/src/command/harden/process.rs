@@ -1,4 +1,4 @@
-//! The running service: its first process and the filters of that.
+//! The main process of a running service, and its filters.
 
 use std::fs;
 
@@ -10,11 +10,11 @@ use crate::cli::root::Root;
 use crate::cli::{Failure, proc};
 use crate::command::bpf::dump::refusal;
 
-/// The process that was named, or the oldest of the service, with its filters; `None` if none runs, or the service is one of
-/// another file system.
+/// The given process, or the oldest one of the service, with its filters; `None` if none is running, or the service is
+/// that of an image.
 ///
 /// # Errors
-/// If its filters can't be read.
+/// If the filters can't be read.
 pub(super) fn find(
     named: Option<i32>,
     root: &Root,
@@ -44,15 +44,15 @@ pub(super) fn find(
     Ok(None)
 }
 
-/// When a process was started, in ticks since the start of the machine.
+/// The start time of a process, in ticks since boot.
 fn started(pid: i32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may contain anything; the start is field 22, the 20th behind it.
+    // The name may contain any character; the start time is field 22, the 20th after the name.
     let (_, fields) = stat.rsplit_once(") ")?;
     fields.split(' ').nth(19)?.parse().ok()
 }
 
-/// Whether a process is in the control group of a unit of the system.
+/// Whether a process is in the control group of a system unit.
 fn is_of_unit(pid: i32, unit: &str) -> bool {
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let mut paths = groups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
@@ -62,7 +62,7 @@ fn is_of_unit(pid: i32, unit: &str) -> bool {
     })
 }
 
-/// Refuses a filter under which the service's program could not be executed.
+/// Rejects a filter that denies executing the service's program.
 pub(super) fn check_execve(filter: &Program, arch: Arch, unit: &str) -> Result<(), Failure> {
     let Ok(call) = call::parse("execve()", arch) else {
         return Ok(());

@@ -1,30 +1,30 @@
-//! The program of a command line as systemd checks it, and the specifiers in a line.
+//! systemd's checks of a program, and the specifiers of command lines.
 //!
-//! systemd refuses a unit whose program has a quote, a backslash or a control character, is a folder or too long. It checks
-//! only the first word of a line. A program that moves behind the installer is checked here by the same rules; what
-//! a specifier in it stands for has to be known for that, or to be harmless by its kind.
+//! systemd rejects a unit whose program contains a quote, a backslash or a control character, is a folder or is too
+//! long, but checks only the first word of a line. The drop-in makes the program an argument of the installer, so it is
+//! checked here. Specifiers in it must have a known value, or a kind of value that always passes.
 
-/// The longest path and the longest name of a file, with the zero byte of the path.
+/// The limits of a path, with its terminating zero, and of a file name.
 const MAX_PATH_BYTES: usize = 4096;
 const MAX_NAME_BYTES: usize = 255;
 
 /// The specifiers of units, of systemd 252 and newer.
 const SPECIFIERS: &str = "aAbBcCdDEfgGhHiIjJlLmMnNopPqrRsStTuUvVwWyY";
-/// Those that stand for letters and digits alone, and those for folders of systemd's own.
+/// The specifiers for letters and digits alone, and those for systemd's own folders.
 const PLAIN: &str = "abmUG";
 const FOLDERS: &str = "tSCLEd";
 
-/// A program with its specifiers resolved, as far as the checks need it: those of the machine by an example.
+/// A program with resolved specifiers, for the checks; those of the machine have example values.
 ///
 /// # Errors
-/// With the reason, if a specifier may stand for what systemd refuses or expands.
+/// If the value of a specifier may fail the checks or be expanded.
 pub(super) fn resolved(program: &[u8], unit: &str) -> Result<Vec<u8>, String> {
     let stem = unit.rsplit_once('.').map_or(unit, |(stem, _)| stem);
     let (prefix, instance) = match stem.split_once('@') {
         Some((prefix, instance)) => (prefix, Some(instance)),
         None => (stem, None),
     };
-    // A template has none yet.
+    // A template has no instance yet.
     let instance = match instance {
         Some("") => "x",
         Some(instance) => instance,
@@ -59,10 +59,10 @@ pub(super) fn resolved(program: &[u8], unit: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Checks the specifiers of another word.
+/// Checks the specifiers of an argument.
 ///
 /// # Errors
-/// With the one that systemd doesn't know.
+/// If systemd doesn't define one.
 pub(super) fn check_specifiers(word: &[u8]) -> Result<(), String> {
     let unknown = parts(word).into_iter().find_map(|part| match part {
         Part::Specifier(specifier) if !SPECIFIERS.contains(specifier) => Some(unknown(specifier)),
@@ -75,13 +75,12 @@ fn unknown(specifier: char) -> String {
     format!("systemd refuses it: there is no specifier %{specifier}")
 }
 
-/// A part of a word.
 enum Part<'w> {
     Bytes(&'w [u8]),
     Specifier(char),
 }
 
-/// The parts of a word: `%%` is a percent sign, and `%` before anything but a letter or a digit stands for itself.
+/// Splits a word at specifiers: `%%` is a percent sign, and `%` without a letter or digit after it is itself.
 fn parts(word: &[u8]) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut rest = word;
@@ -112,7 +111,7 @@ fn parts(word: &[u8]) -> Vec<Part<'_>> {
 /// Checks a program as systemd does.
 ///
 /// # Errors
-/// With systemd's reason.
+/// systemd's reason.
 pub(super) fn check(program: &[u8]) -> Result<(), &'static str> {
     let is_special = |byte: &u8| byte.is_ascii_control() || b"\"'\\".contains(byte);
     let is_file_name =

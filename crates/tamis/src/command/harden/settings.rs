@@ -1,8 +1,8 @@
-//! What of a service's settings becomes the filter, what stays, and what is in the way.
+//! The settings of a service that the filter replaces, those that stay, and those that prevent hardening.
 //!
-//! Some settings are nothing but filters; they are reset, and the one filter stands for them. Others do more - they make
-//! namespaces, take capabilities away - and have filters besides: they stay, with their filters, of which the one filter has
-//! the meaning too. Of three of these the other effects can be said by settings of their own, if the user wants it.
+//! Settings that are only filters are reset and replaced. Settings with other effects, such as namespaces or removed
+//! capabilities, stay with their filters, and the merged filter includes these. For three of them the other effects can
+//! be written as separate settings, on request.
 
 use std::path::Path;
 
@@ -12,7 +12,8 @@ use tamis_session::path_text::PathText;
 use super::credentials::Capabilities;
 use super::words;
 
-/// Settings that are only filters, and the value that resets each. What two of them do besides is in [`Settings::change`].
+/// Settings that are only filters, with the value that resets each. [`Settings::change`] handles the other effects of
+/// two of them.
 const FILTERS: [(&str, &str); 9] = [
     ("SystemCallFilter", ""),
     ("SystemCallLog", ""),
@@ -24,16 +25,17 @@ const FILTERS: [(&str, &str); 9] = [
     ("RestrictSUIDSGID", "no"),
     ("LockPersonality", "no"),
 ];
-/// The capabilities that settings take out of the bounding set (`unit_patch_contexts` in systemd's `unit.c`).
+/// The capabilities that settings remove from the bounding set (`unit_patch_contexts` in systemd's `unit.c`).
 const UNBOUND: [(&str, &[&str]); 4] = [
     ("PrivateDevices", &["CAP_MKNOD", "CAP_SYS_RAWIO"]),
     ("ProtectClock", &["CAP_SYS_TIME", "CAP_WAKE_ALARM"]),
     ("ProtectKernelLogs", &["CAP_SYSLOG"]),
     ("ProtectKernelModules", &["CAP_SYS_MODULE"]),
 ];
-/// The first version of systemd in which `MemoryDenyWriteExecute=` may be no filter, but `PR_SET_MDWE` of the kernel.
+/// The first version of systemd in which `MemoryDenyWriteExecute=` may use the kernel's `PR_SET_MDWE` instead of a
+/// filter.
 const MDWE_SINCE: u32 = 253;
-/// The other effects of three of them, as systemd 252 has them.
+/// The other effects of three settings, as in systemd 252.
 const REWRITTEN: [(&str, &[&str]); 3] = [
     (
         "ProtectClock",
@@ -57,8 +59,8 @@ const REWRITTEN: [(&str, &[&str]); 3] = [
         ],
     ),
 ];
-/// Settings under which the program that installs the filter, or the filter, would not be found, or would get the label
-/// of the service's own program.
+/// Settings that hide the installer or the filter from the service, or give the installer the label for the service's
+/// program.
 const IN_THE_WAY: [(&str, &str); 5] = [
     (
         "RootDirectory",
@@ -81,8 +83,8 @@ const IN_THE_WAY: [(&str, &str); 5] = [
         "it would be that of the program that installs the filter",
     ),
 ];
-/// Settings that hide parts of the file system, and which part of a word between colons names what is hidden; without that
-/// part, the first.
+/// Settings that hide paths, with the index of the hidden path among the parts of a word between colons; without that
+/// part the first one counts.
 const HIDING: [(&str, usize); 5] = [
     ("InaccessiblePaths", 0),
     ("TemporaryFileSystem", 0),
@@ -91,29 +93,28 @@ const HIDING: [(&str, usize); 5] = [
     ("MountImages", 1),
 ];
 
-/// The settings of a service.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings<'a>(pub(super) &'a [Assignment]);
 
-/// What changes.
+/// The changes to a service.
 #[derive(Debug, Default)]
 pub(super) struct Change {
-    /// The lines of the drop-in, without those of commands.
+    /// The lines of the drop-in, without commands.
     pub(super) lines: Vec<String>,
-    /// The settings that become part of the filter.
+    /// The settings that the filter replaces.
     pub(super) carried: Vec<&'static str>,
-    /// The settings that stay, with their filters.
+    /// The settings that stay with their filters.
     pub(super) kept: Vec<&'static str>,
 }
 
 impl Change {
-    /// The lines as a text.
+    /// The lines as text.
     pub(super) fn text(&self) -> String {
         self.lines.iter().map(|line| format!("{line}\n")).collect()
     }
 }
 
-/// Whether lines of [`Change`] may begin with this key.
+/// Whether a line of [`Change`] may have this key.
 pub(super) fn is_own_key(key: &str) -> bool {
     let of_others = REWRITTEN.iter().flat_map(|(_, lines)| *lines);
     let mut of_others = of_others.filter_map(|line| line.split('=').next());
@@ -124,14 +125,13 @@ pub(super) fn is_own_key(key: &str) -> bool {
 }
 
 impl<'a> Settings<'a> {
-    /// The assignments of a setting.
     fn all(self, key: &str) -> impl DoubleEndedIterator<Item = &'a str> {
         let own = self.0.iter();
         let own = own.filter(move |own| own.section == "Service" && own.key == key);
         own.map(|own| own.value.as_str())
     }
 
-    /// The values of a setting since it was last reset.
+    /// The values of a setting since its last reset.
     pub(super) fn values(self, key: &str) -> Vec<&'a str> {
         let mut values = Vec::new();
         for value in self.all(key) {
@@ -143,18 +143,18 @@ impl<'a> Settings<'a> {
         values
     }
 
-    /// The last value of a setting of which the last counts.
+    /// The value of a setting whose last assignment counts.
     pub(super) fn last(self, key: &str) -> Option<&'a str> {
         self.all(key).next_back()
     }
 
-    /// The value of a switch: the last one that systemd takes for one.
+    /// The value of a switch: the last assignment that systemd accepts.
     pub(super) fn switch(self, key: &str) -> bool {
         let mut values = self.all(key).rev();
         values.find_map(systemd::boolean).unwrap_or(false)
     }
 
-    /// A set of capabilities (`config_parse_capability_set` in systemd's `load-fragment.c`).
+    /// A set of capabilities, parsed as by `config_parse_capability_set` in systemd's `load-fragment.c`.
     pub(super) fn capabilities(self, key: &str, initial: Capabilities) -> Capabilities {
         let mut set = initial;
         for value in self.all(key) {
@@ -176,7 +176,7 @@ impl<'a> Settings<'a> {
         set
     }
 
-    /// The bounding set, without what other settings take out of it.
+    /// The bounding set before other settings remove capabilities.
     pub(super) fn bounding_set(self) -> Capabilities {
         let mut set = self.capabilities("CapabilityBoundingSet", Capabilities::ALL);
         for (_, names) in UNBOUND.iter().filter(|(key, _)| self.is_on(key)) {
@@ -187,7 +187,7 @@ impl<'a> Settings<'a> {
         set
     }
 
-    /// Whether systemd has a reason to install a filter (`context_has_seccomp` in its `exec-invoke.c`).
+    /// Whether systemd installs filters (`context_has_seccomp` in its `exec-invoke.c`).
     pub(super) fn has_filters(self) -> bool {
         let filters = FILTERS.iter().map(|(key, _)| *key);
         let implied = ["DynamicUser"];
@@ -198,9 +198,9 @@ impl<'a> Settings<'a> {
         is_dynamic || filters.chain(mixed).any(|key| self.is_on(key))
     }
 
-    /// Whether a setting is made and, if it is a switch, on.
+    /// Whether a setting is assigned and, if it is a switch, on.
     pub(super) fn is_on(self, key: &str) -> bool {
-        // `private` is no filter; what a release doesn't read leaves an earlier value in force.
+        // `private` is no filter; a release that doesn't support it keeps the earlier value.
         if key == "ProtectHostname" {
             let releases = [SystemdVersion::OLDEST, SystemdVersion::newest()];
             return releases.into_iter().any(|release| {
@@ -213,7 +213,7 @@ impl<'a> Settings<'a> {
         last.is_some_and(|value| systemd::boolean(value) != Some(false))
     }
 
-    /// The lines that make the one filter stand for the others, for a version of systemd.
+    /// The changes that replace filters by the merged one, for a version of systemd.
     pub(super) fn change(self, installer: &Path, rewrites: bool, version: Option<u32>) -> Change {
         let mut change = Change::default();
         for (key, reset) in FILTERS.into_iter().filter(|(key, _)| self.is_on(key)) {
@@ -223,7 +223,7 @@ impl<'a> Settings<'a> {
             }
             change.carried.push(key);
             change.lines.push(format!("{key}={reset}"));
-            // systemd sets the limit for the sake of the filter, if the unit has no other one.
+            // systemd sets this limit in support of the filter, unless the unit sets one.
             if key == "RestrictRealtime" && !self.has_limit("LimitRTPRIO") {
                 change.lines.push("LimitRTPRIO=0".to_owned());
             }
@@ -253,17 +253,17 @@ impl<'a> Settings<'a> {
         change
     }
 
-    /// Whether a setting is more than a filter in this version of systemd, or with the other settings.
+    /// Whether a setting has effects besides a filter in this version of systemd, or with the other settings.
     fn does_more(self, key: &str, version: Option<u32>) -> bool {
         match key {
             "MemoryDenyWriteExecute" => version.is_none_or(|version| version >= MDWE_SINCE),
-            // Limits that PAM sets come before the one that systemd sets for the sake of the filter.
+            // Limits of PAM take precedence over the one that systemd would set.
             "RestrictRealtime" => !self.values("PAMName").is_empty(),
             _ => false,
         }
     }
 
-    /// Whether a limit is set to something that systemd reads.
+    /// Whether a limit has a valid value.
     fn has_limit(self, key: &str) -> bool {
         let is_number = |part: &str| {
             part == "infinity" || !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit())
@@ -272,12 +272,12 @@ impl<'a> Settings<'a> {
             .any(|value| value.splitn(2, ':').all(is_number))
     }
 
-    /// Whether the service may execute only what is listed.
+    /// Whether the service may execute only listed programs.
     fn hides_programs(self) -> bool {
         !self.values("NoExecPaths").is_empty()
     }
 
-    /// Why a service can't be hardened; nothing if it can.
+    /// The reasons why a service can't be hardened.
     pub(super) fn obstacles(self, paths: &[&Path]) -> Vec<String> {
         let mut found = Vec::new();
         for (key, why) in IN_THE_WAY {
@@ -298,13 +298,13 @@ impl<'a> Settings<'a> {
         found
     }
 
-    /// Whether images add files to what the service sees.
+    /// Whether images add files to the service's file system.
     pub(super) fn has_extensions(self) -> bool {
         let mut keys = ["ExtensionImages", "ExtensionDirectories"].into_iter();
         keys.any(|key| !self.values(key).is_empty())
     }
 
-    /// What hides one of these files from the service.
+    /// The settings that hide one of these files from the service.
     pub(super) fn hidden(self, paths: &[&Path]) -> Vec<String> {
         let mut found = Vec::new();
         for (key, part) in HIDING {
@@ -317,7 +317,7 @@ impl<'a> Settings<'a> {
                 } else {
                     parts.next()
                 };
-                // What is bound to its own place hides nothing.
+                // A path that is bound to itself hides nothing.
                 let Some(hidden) = hidden.filter(|hidden| part == 0 || *hidden != source) else {
                     continue;
                 };
@@ -347,7 +347,7 @@ impl<'a> Settings<'a> {
         found
     }
 
-    /// What else differs, stricter than before.
+    /// Notes on other effects, which are stricter than before.
     pub(super) fn notes(self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.hides_programs() {

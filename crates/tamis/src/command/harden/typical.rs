@@ -1,4 +1,4 @@
-//! What filters cost for calls that most services make.
+//! The cost of filters for calls that most services make.
 
 use tamis_abi::{Arch, call};
 use tamis_bpf::{Program, Stack};

@@ -1,8 +1,8 @@
-//! `--undo`: removes what this command has written, whatever is left of it.
+//! `--undo`: removes the files of this command, also if some are missing.
 //!
-//! The unit may be gone or masked, the filter or the drop-in may be missing, and the drop-in may have been edited: lines of
-//! others in it are printed, because they go with it. What this command didn't write stays, and is named. A filter without
-//! its drop-in stays if another file of the folder names it.
+//! The unit may be missing or masked, the filter or the drop-in may be missing, and the drop-in may have been edited:
+//! lines by others are printed, because they are removed with it. Files that this command didn't write stay, with a
+//! note. A filter without its drop-in stays if another file of the folder refers to it.
 
 use std::fs;
 use std::io;
@@ -14,21 +14,21 @@ use super::{FILTER, HEADER, Places, is_own_text};
 use crate::cli::{Failure, Global, exit};
 use tamis_session::path_text::PathText;
 
-/// What is at a place.
+/// The kind of file at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum FileState {
     Nothing,
     File,
     /// A folder, a link, a pipe.
     Other,
 }
 
-impl Found {
-    fn at(path: &Path) -> Result<Found, Failure> {
+impl FileState {
+    fn at(path: &Path) -> Result<FileState, Failure> {
         match path.symlink_metadata() {
-            Ok(data) if data.is_file() => Ok(Found::File),
-            Ok(_) => Ok(Found::Other),
-            Err(error) if is_missing(&error) => Ok(Found::Nothing),
+            Ok(data) if data.is_file() => Ok(FileState::File),
+            Ok(_) => Ok(FileState::Other),
+            Err(error) if is_missing(&error) => Ok(FileState::Nothing),
             Err(error) => Err(failed(path, &error)),
         }
     }
@@ -45,16 +45,16 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
     Failure::environment(format!("{}: {error}", path.text()))
 }
 
-/// Removes drop-in and filter, and says what was found.
+/// Removes the drop-in and the filter, and reports both.
 pub(super) fn run(
     places: &Places,
     (unit, is_there): (&str, bool),
     global: &Global,
 ) -> Result<u8, Failure> {
-    let drop_in = Found::at(&places.drop_in)?;
-    let filter = Found::at(&places.filter)?;
+    let drop_in = FileState::at(&places.drop_in)?;
+    let filter = FileState::at(&places.filter)?;
     let [drop_in_path, filter_path] = [&places.drop_in, &places.filter].map(|path| path.text());
-    if drop_in == Found::Nothing && filter == Found::Nothing {
+    if drop_in == FileState::Nothing && filter == FileState::Nothing {
         if !is_there {
             return Err(Failure::input(format!("there is no unit {unit}")));
         }
@@ -63,8 +63,8 @@ pub(super) fn run(
     let mut notes = Vec::new();
     let mut removed = Vec::new();
     match drop_in {
-        Found::Nothing => notes.push(format!("there was no {drop_in_path}")),
-        Found::File => {
+        FileState::Nothing => notes.push(format!("there was no {drop_in_path}")),
+        FileState::File => {
             let text =
                 fs::read(&places.drop_in).map_err(|error| failed(&places.drop_in, &error))?;
             let text = String::from_utf8_lossy(&text);
@@ -75,22 +75,24 @@ pub(super) fn run(
             remove(&places.drop_in)?;
             removed.push(drop_in_path);
         }
-        Found::Other => return Err(not_ours(&drop_in_path)),
+        FileState::Other => return Err(not_ours(&drop_in_path)),
     }
     let user = match drop_in {
-        Found::Nothing => user_of_filter(&places.filter),
+        FileState::Nothing => user_of_filter(&places.filter),
         _ => None,
     };
     match (filter, user) {
-        (Found::Nothing, _) => notes.push(format!("{filter_path} was gone already")),
-        (Found::Other, _) => notes.push(format!("{filter_path} is no regular file and stays")),
-        (Found::File, Some(user)) => notes.push(format!("{filter_path} stays, {user} names it")),
-        (Found::File, None) => {
+        (FileState::Nothing, _) => notes.push(format!("{filter_path} was gone already")),
+        (FileState::Other, _) => notes.push(format!("{filter_path} is no regular file and stays")),
+        (FileState::File, Some(user)) => {
+            notes.push(format!("{filter_path} stays, {user} names it"));
+        }
+        (FileState::File, None) => {
             remove(&places.filter)?;
             removed.push(filter_path);
         }
     }
-    // It may hold what others have put there.
+    // The folder may contain other files.
     let _ = places.drop_in.parent().map(fs::remove_dir);
     for note in notes {
         global.notice(&format!("{unit}: {note}"));
@@ -123,7 +125,7 @@ fn remove(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// A note about lines that this command doesn't write.
+/// A note on lines of the drop-in that this command didn't write.
 fn lines_of_others(text: &str, path: &str) -> Option<String> {
     let is_own = |line: &&str| {
         let key = line.split('=').next().unwrap_or_default().trim();
@@ -143,7 +145,7 @@ fn lines_of_others(text: &str, path: &str) -> Option<String> {
     })
 }
 
-/// A file of the folder that names the filter.
+/// A file of the folder that refers to the filter.
 fn user_of_filter(filter: &Path) -> Option<String> {
     let entries = fs::read_dir(filter.parent()?).ok()?;
     let mut files = entries.flatten().map(|entry| entry.path());

@@ -1,10 +1,10 @@
-//! A unit and its drop-ins, found as systemd finds them, without asking it.
+//! A unit and its drop-ins, found by systemd's rules without calling systemd.
 //!
-//! The folders are those of the system manager, in its order: the first that has a file of the unit's name has the unit.
-//! An instance without a file of its own is its template's. A link to another name of the same type is an alias, and the
-//! drop-ins of all names apply. A file that is empty or leads to `/dev/null` masks what has its name. Drop-ins are looked
-//! for in the folders `NAME.d` of every name, its template, each of its prefixes that ends with a dash, and the type; of
-//! several with one file name the first counts, and they apply in the order of their file names.
+//! The folders are those of the system manager, in its order; the first one with a file of the unit's name counts. An
+//! instance without a file uses that of its template. A link to another name of the same type is an alias, and the
+//! drop-ins of all names apply. A file that is empty or a link to `/dev/null` masks the name. Drop-ins are in the
+//! folders `NAME.d` of every name, its template, each prefix that ends with a dash, and the type; of several with the
+//! same file name the first counts, and they apply in the order of their file names.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,9 +15,9 @@ use crate::cli::Failure;
 use crate::cli::root::Root;
 use tamis_session::path_text::PathText;
 
-/// The type of the units that can be hardened.
+/// The type of units that have command lines.
 const TYPE: &str = ".service";
-/// Where units are, the folders of the user's own files before those of packages.
+/// The folders of units; those of the administrator precede those of packages.
 const FOLDERS: [&str; 12] = [
     "etc/systemd/system.control",
     "run/systemd/system.control",
@@ -32,28 +32,28 @@ const FOLDERS: [&str; 12] = [
     "usr/lib/systemd/system",
     "run/systemd/generator.late",
 ];
-/// On systems that haven't merged `/lib` into `/usr/lib`.
+/// The folder on systems where `/lib` isn't merged into `/usr/lib`.
 const SPLIT_FOLDER: &str = "lib/systemd/system";
-/// The longest name.
+/// The longest name of a unit.
 const MAX_NAME_BYTES: usize = 255;
-/// The most links from name to name.
+/// The most links in a chain of aliases.
 const MAX_LINKS: usize = 16;
 
-/// The most bytes of a unit and its drop-ins. Units have a few thousand.
+/// The limit of a unit with its drop-ins. Usual units have a few thousand bytes.
 const MAX_BYTES: usize = 1 << 18;
 
 /// The files of a unit.
 #[derive(Debug)]
 pub(super) struct UnitFiles {
-    /// Its name, with the type; not an alias.
+    /// Its name with the type; not an alias.
     pub(super) name: String,
-    /// The main file first, then the drop-ins in the order in which they apply.
+    /// The main file, then the drop-ins in the order in which they apply.
     pub(super) files: Vec<(PathBuf, String)>,
 }
 
 impl UnitFiles {
-    /// Finds and reads the files below a root. The drop-in of this command is left out, and one of others with its name is an
-    /// error.
+    /// Finds and reads the files below a root. A drop-in of this command is skipped, and one of others with its name is
+    /// an error.
     pub(super) fn read(root: &Root, name: &str) -> Result<UnitFiles, Failure> {
         let name = full_name(name)?;
         check_name(&name)?;
@@ -82,20 +82,20 @@ impl UnitFiles {
         Ok(UnitFiles { name, files })
     }
 
-    /// The paths of the files, as the service sees them.
+    /// The paths of the files in the service.
     pub(super) fn paths(&self) -> Vec<String> {
         let paths = self.files.iter();
         paths.map(|(path, _)| format!("/{}", path.text())).collect()
     }
 
-    /// The text as `systemctl cat` prints it.
+    /// The text in the format of `systemctl cat`.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for (path, own) in &self.files {
             if !text.is_empty() {
                 text.push('\n');
             }
-            // A title has no white space, or it is a comment.
+            // White space would end the title comment.
             let path = path.text().replace(char::is_whitespace, "_");
             text.push_str(&format!("# /{path}\n{own}"));
             if !own.is_empty() && !own.ends_with('\n') {
@@ -105,7 +105,7 @@ impl UnitFiles {
         text
     }
 
-    /// The same, perhaps with a last drop-in.
+    /// The text, perhaps with a further drop-in.
     pub(super) fn text_with(&self, drop_in: Option<&str>) -> String {
         let title = |text| {
             let name = &self.name;
@@ -136,10 +136,10 @@ fn full_name(name: &str) -> Result<String, Failure> {
     }
 }
 
-/// The name of a unit with its type, of an alias the name that it leads to, and whether there is such a unit.
+/// The name of a unit with its type, after resolving an alias, and whether the unit exists.
 ///
 /// # Errors
-/// If it is no name of a service.
+/// If it isn't a valid name of a service.
 pub(super) fn name(root: &Root, name: &str) -> Result<(String, bool), Failure> {
     let name = full_name(name)?;
     Ok(match fragment(root, &name) {
@@ -148,7 +148,7 @@ pub(super) fn name(root: &Root, name: &str) -> Result<(String, bool), Failure> {
     })
 }
 
-/// Refuses a name that systemd has no unit of (`unit_name_is_valid` in its `unit-name.c`).
+/// Rejects an invalid name (`unit_name_is_valid` in systemd's `unit-name.c`).
 fn check_name(name: &str) -> Result<(), Failure> {
     let stem = name.strip_suffix(TYPE).unwrap_or(name);
     let is_known = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
@@ -177,7 +177,7 @@ fn folders(root: &Root) -> Vec<PathBuf> {
     folders
 }
 
-/// The name of a unit that may have been named by an alias, and its file below the root.
+/// The name of a unit, after resolving an alias, and its file below the root.
 fn fragment(root: &Root, name: &str) -> Result<(String, PathBuf), Failure> {
     let mut own = name.to_owned();
     for _ in 0..MAX_LINKS {
@@ -207,7 +207,7 @@ fn fragment(root: &Root, name: &str) -> Result<(String, PathBuf), Failure> {
     )))
 }
 
-/// The other names of a unit: links to it, or of an instance to its template.
+/// The other names of a unit: links to it or, for an instance, to its template.
 fn aliases(root: &Root, name: &str) -> Vec<String> {
     let template = template(name);
     let is_own = |target: &str| target == name || Some(target) == template.as_deref();
@@ -254,7 +254,6 @@ fn instance(name: &str) -> Option<&str> {
         .filter(|instance| !instance.is_empty())
 }
 
-/// The template of an instance.
 fn template(name: &str) -> Option<String> {
     instance(name)?;
     let (prefix, _) = name.split_once('@')?;
@@ -269,8 +268,8 @@ fn is_masked(root: &Root, path: &Path) -> bool {
     })
 }
 
-/// The units whose folders of drop-ins apply to a name, in systemd's order: the name, its template with the prefixes of
-/// that, its prefixes as instances.
+/// The names whose folders of drop-ins apply to a unit, in systemd's order: the name, its template with its prefixes,
+/// and the name's prefixes as instances.
 fn drop_in_names(name: &str) -> Vec<String> {
     let mut names = vec![name.to_owned()];
     if let Some(template) = template(name) {
@@ -278,7 +277,7 @@ fn drop_in_names(name: &str) -> Vec<String> {
     }
     let stem = name.strip_suffix(TYPE).unwrap_or(name);
     let stem = stem.split_once('@').map_or(stem, |(prefix, _)| prefix);
-    // The prefix of a prefix lacks the dash at its end.
+    // The prefix of a prefix lacks the final dash.
     let stem = stem.strip_suffix('-').unwrap_or(stem);
     if let Some((prefix, _)) = stem
         .rsplit_once('-')
@@ -291,8 +290,8 @@ fn drop_in_names(name: &str) -> Vec<String> {
     names
 }
 
-/// The drop-ins of all names in the order in which they apply, below the root. For each name the folders are looked through
-/// one after the other, and in each the most specific first; last come those of the type.
+/// The drop-ins of all names below the root, in the order in which they apply. For each name the folders are searched
+/// in order, and in each the most specific name first; the type is last.
 fn drop_ins(root: &Root, names: &[String]) -> Vec<PathBuf> {
     let chains = names.iter().map(|name| drop_in_names(name));
     let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
@@ -307,7 +306,7 @@ fn drop_ins(root: &Root, names: &[String]) -> Vec<PathBuf> {
     places.filter(|place| !is_masked(root, place)).collect()
 }
 
-/// Adds the drop-ins of a folder, unless others of their names were found before.
+/// Adds the drop-ins of a folder whose names were not found before.
 fn add(root: &Root, folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
     for file in root.names(folder) {
         if file.ends_with(".conf") {

@@ -1,31 +1,31 @@
-//! Words of command lines in the grammars that systemd reads them by, one after the other: quotes and escapes of C, then
-//! specifiers (`%n`), then variables (`${X}`).
+//! Words of command lines in systemd's syntax: quotes and escapes of C, then specifiers (`%n`), then variables
+//! (`${X}`).
 //!
-//! [`first`] reads quotes and escapes as `extract_first_word_and_warn` does: an escape of C is the byte it stands for, in
-//! quotes and outside; an unknown one stays as it is written. [`Writer`] writes bytes so that they are read again: whatever
-//! begins something to be expanded is doubled, and what can't be on a line of a unit is an escape. Lists of paths are read
-//! without escapes of C, so [`listed`] has no word for some paths.
+//! [`first`] parses quotes and escapes like `extract_first_word_and_warn`: an escape of C is its byte, in quotes and
+//! outside; an unknown one is kept. [`Writer`] writes bytes so that they are parsed unchanged: characters that begin an
+//! expansion are doubled, and those that a unit can't contain are escaped. Lists of paths have no escapes of C, so
+//! [`listed`] can't write some paths.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What systemd takes for white space.
+/// White space in systemd's syntax.
 const WHITE_SPACE: [u8; 4] = *b" \t\n\r";
 
 /// A word of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word<'t> {
-    /// As it is written.
+    /// The word as written.
     pub(super) written: &'t str,
-    /// Without quotes and escapes.
+    /// The word without quotes and escapes.
     pub(super) bytes: Vec<u8>,
 }
 
-/// The end of a line in quotes, or behind a backslash in quotes.
+/// An unterminated quote, or a backslash at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unbalanced;
 
-/// The first word of a line, and what follows it without white space; `None` if there is no word.
+/// Splits a line after its first word and the white space; `None` if there is no word.
 ///
 /// # Errors
 /// If its quotes don't end.
@@ -50,16 +50,16 @@ fn is_space(code: u32) -> bool {
     u8::try_from(code).is_ok_and(|byte| WHITE_SPACE.contains(&byte))
 }
 
-/// Which backslashes a word may have.
+/// The permitted backslashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Escapes {
-    /// Those of escapes of C.
+    /// Only escapes of C.
     Known,
-    /// Others too, which stay.
+    /// All; unknown ones are kept.
     All,
 }
 
-/// The bytes of the word that a line begins with, and its length as it is written.
+/// The bytes of a line's first word, and its written length.
 fn extract(line: &[u8], escapes: Escapes) -> Result<(Vec<u8>, usize), Unbalanced> {
     let mut bytes = Vec::new();
     let mut quote = None;
@@ -91,7 +91,7 @@ fn extract(line: &[u8], escapes: Escapes) -> Result<(Vec<u8>, usize), Unbalanced
     }
 }
 
-/// What an escape stands for, and its length behind the backslash; `None` if systemd has no such escape.
+/// The bytes of an escape, and its length after the backslash; `None` if systemd doesn't define it.
 fn escape(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     let number = |digits: std::ops::Range<usize>, radix: u32| {
         let digits = text.get(digits)?;
@@ -126,7 +126,7 @@ fn escape(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     Some((vec![one], 1))
 }
 
-/// A code as UTF-8, also of half a pair of UTF-16; `None` for 0.
+/// A code as UTF-8, also for unpaired surrogates; `None` for 0.
 fn utf8(code: u32) -> Option<Vec<u8>> {
     if code == 0 {
         return None;
@@ -138,17 +138,17 @@ fn utf8(code: u32) -> Option<Vec<u8>> {
     Some(vec![(code >> 12) as u8 | 0xe0, part(6), part(0)])
 }
 
-/// How a word is written that systemd expands after it has read it.
+/// The writer of words that systemd expands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Writer {
-    /// Whether a percent sign of the bytes stands for itself, so that it is doubled; else it begins a specifier.
+    /// Whether percent signs are literal and therefore doubled; otherwise they begin specifiers.
     pub(super) has_plain_percent: bool,
-    /// Whether a dollar sign stands for itself where systemd looks for variables, so that it is doubled.
+    /// Whether dollar signs are literal in a place where systemd expands variables, and therefore doubled.
     pub(super) has_plain_dollar: bool,
 }
 
 impl Writer {
-    /// For bytes of which nothing is to be expanded.
+    /// The writer for literal bytes in a place without variables.
     pub(super) const PLAIN: Writer = Writer {
         has_plain_percent: true,
         has_plain_dollar: true,
@@ -187,7 +187,7 @@ impl Writer {
     }
 }
 
-/// A path as a word of a list of paths; `None` if no word is read as it.
+/// A path as a word of a list of paths; `None` if that is impossible.
 pub(super) fn listed(path: &Path) -> Option<String> {
     let text = path.to_str()?;
     let is_normal = !text

@@ -1,4 +1,4 @@
-//! The rules of `tamis inject`, from text to calls and effects.
+//! The syntax of the rules of `tamis inject`.
 //!
 //! ```text
 //! rules  = rule { ( newline | ";" ) rule }
@@ -7,9 +7,9 @@
 //! when   = "first" N | "after" N | "every" N | "at" N
 //! ```
 //!
-//! A target is that of a rule in the tamis language: a call, a call with a condition, a set of calls. `#` begins a comment.
-//! Which calls a target matches is up to the language: each rule becomes a policy of its own, and all together the one
-//! whose filter selects the calls.
+//! A target has the syntax of a rule in the tamis language: a call, a call with a condition, a set of calls. `#` begins
+//! a comment. The policy compiler decides which calls a target matches: each rule becomes a policy, and all rules
+//! together become the policy whose filter selects the calls.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -19,52 +19,50 @@ use tamis_session::Input;
 use crate::cli::Failure;
 use crate::cli::sandbox::errno;
 
-/// The name of rules in messages.
 pub(super) const NAME: &str = "<rules>";
 
-/// A rule as written.
+/// The text of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RuleText {
-    /// All of it, without surrounding space.
+    /// The trimmed text.
     pub(super) text: String,
-    /// What it is about, in the tamis language: where it stands among all rules.
+    /// The target in the tamis language: its range in the text of all rules.
     pub(super) target: Range<usize>,
     pub(super) effect: Effect,
-    pub(super) when: When,
+    pub(super) when: Occurrences,
 }
 
-/// What a rule does to a call.
+/// The effect of a rule on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It isn't made and returns this.
+    /// The call is skipped and returns this value.
     Return(i64),
-    /// It isn't made and fails with this error.
+    /// The call is skipped and fails with this error.
     Errno(u16),
-    /// It is made after this time.
+    /// The call is delayed by this time.
     Delay(Duration),
-    /// The command is killed.
     Kill,
 }
 
-/// Which of the matching calls, counted from 1 over all tasks of the command, a rule changes.
+/// The matching calls that a rule changes, counted from 1 over all tasks of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct When {
-    /// Not these many.
+pub(super) struct Occurrences {
+    /// The number of unchanged calls before the first changed one.
     after: u64,
-    /// Of the rest, each so-manieth.
+    /// The period of changed calls after that.
     every: u64,
-    /// None beyond this.
+    /// The last call that may be changed.
     last: u64,
 }
 
-impl When {
-    const ALWAYS: When = When {
+impl Occurrences {
+    const ALWAYS: Occurrences = Occurrences {
         after: 0,
         every: 1,
         last: u64::MAX,
     };
 
-    /// Whether the call of this number is one.
+    /// Whether the call of this number is changed.
     pub(super) const fn fires(self, number: u64) -> bool {
         number > self.after
             && number <= self.last
@@ -73,7 +71,7 @@ impl When {
 }
 
 impl RuleText {
-    /// The same rule after so many bytes.
+    /// The rule with its target moved by a number of bytes.
     fn behind(self, bytes: usize) -> RuleText {
         RuleText {
             target: self.target.start + bytes..self.target.end + bytes,
@@ -82,7 +80,7 @@ impl RuleText {
     }
 }
 
-/// The rules of a text.
+/// Splits a text into rules.
 pub(super) fn parse(text: &str) -> Result<Vec<RuleText>, Failure> {
     let mut rules = Vec::new();
     let mut line_start = 0;
@@ -116,7 +114,7 @@ fn parse_rule(text: &str) -> Result<RuleText, String> {
     let (target, rest) = split_target(text)?;
     let mut words = rest.split_whitespace();
     let effect = parse_effect(&mut words)?;
-    let mut when = When::ALWAYS;
+    let mut when = Occurrences::ALWAYS;
     while let Some(word) = words.next() {
         let number = words.next().and_then(|number| number.parse().ok());
         let number: u64 = number
@@ -142,7 +140,7 @@ fn parse_rule(text: &str) -> Result<RuleText, String> {
     })
 }
 
-/// The target and what follows: a word, and what is in parentheses right behind it.
+/// Splits a rule after its target: a word, and parentheses directly after it.
 fn split_target(text: &str) -> Result<(&str, &str), String> {
     let end_of_name = text.find([' ', '\t', '(']).unwrap_or(text.len());
     let behind = text[end_of_name..].trim_start();
@@ -200,7 +198,7 @@ fn parse_effect<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<Effect,
     }
 }
 
-/// A decimal or hexadecimal number of 64 bits, which may be negative.
+/// Parses a decimal or hexadecimal number of 64 bits, which may be negative.
 fn integer(text: &str) -> Option<i64> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok().map(u64::cast_signed),
@@ -220,7 +218,7 @@ fn duration(text: &str) -> Option<Duration> {
     }
 }
 
-/// A policy that says `notify` for the targets of these statements and allows the rest.
+/// A policy with the action `notify` for the targets of these statements, which allows all other calls.
 pub(super) fn policy(statements: &str) -> Input {
     Input::new(
         NAME,

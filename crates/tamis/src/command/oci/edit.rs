@@ -1,18 +1,18 @@
 //! Setting members of a JSON document without changing the rest of its text.
 //!
-//! The text is parsed for places only. A value is replaced where it stands; a member that isn't there is added behind the
-//! last one of its object, on a line of its own with the indentation of the others if they have lines of their own.
+//! A value is replaced in place. A new member is added after the last one of its object, on a line of its own with
+//! their indentation if they have lines of their own.
 
 use tamis_diag::document::{Object, Value};
 use tamis_diag::json::{is_alike_in_go, parse_unlimited};
 
-/// The indentation of documents without any.
+/// The default indentation.
 const INDENT: &str = "  ";
 
-/// The document with a value at a path of members, whose objects are made where they are missing.
+/// The document with a value at a path of members; missing objects are created.
 ///
 /// # Errors
-/// If it is no JSON, or something on the path is no object.
+/// If the document isn't JSON, or a member on the path isn't an object.
 pub(super) fn with_member(
     text: &str,
     path: &[&str],
@@ -30,7 +30,7 @@ pub(super) fn with_member(
         };
         match only_member(object, key)? {
             Some(value) => current = value,
-            None => return Ok(added(text, object, &path[depth..], value, &unit)),
+            None => return Ok(with_added(text, object, &path[depth..], value, &unit)),
         }
     }
     let range = current.range();
@@ -43,8 +43,8 @@ pub(super) fn with_member(
     .concat())
 }
 
-/// The member of an object that every reader takes for this one: not one of two, and not in another case, which
-/// readers written in Go take.
+/// The member of an object that all readers select: unique, also without regard to case, which readers written in Go
+/// ignore.
 fn only_member<'d>(object: Object<'d>, key: &str) -> Result<Option<Value<'d>>, String> {
     let mut alike = object.members().filter(|own| is_alike_in_go(own.name, key));
     match (alike.next(), alike.next()) {
@@ -58,8 +58,8 @@ fn only_member<'d>(object: Object<'d>, key: &str) -> Result<Option<Value<'d>>, S
     }
 }
 
-/// The document with a new member of an object, and the objects around its value.
-fn added(
+/// The document with a new member, and the missing objects around its value.
+fn with_added(
     text: &str,
     object: Object<'_>,
     path: &[&str],
@@ -96,7 +96,7 @@ fn added(
         .unwrap_or_default()
         .trim_start_matches(", ");
     let member = format!("{key}: {}", printed(&value, unit, indent));
-    // Between the braces of an empty object there may be white space.
+    // An empty object may contain white space.
     let rest = match first.is_none() {
         true => &text[end - 1..],
         false => &text[at..],
@@ -104,7 +104,7 @@ fn added(
     [&text[..at], &before, &member, &after, rest].concat()
 }
 
-/// A value over several lines, of which all but the first are indented.
+/// A value in several lines; all but the first are indented.
 fn printed(value: &serde_json::Value, unit: &str, indent: &str) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     let mut lines = text.lines();
@@ -117,14 +117,14 @@ fn printed(value: &serde_json::Value, unit: &str, indent: &str) -> String {
     result
 }
 
-/// The white space at the beginning of the line of a place.
+/// The indentation of a position's line.
 fn indent_at(text: &str, at: usize) -> &str {
     let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
     let line = &text[start..at];
     &line[..line.len() - line.trim_start().len()]
 }
 
-/// The indentation of the first line that has one.
+/// The indentation of the first indented line.
 fn unit(text: &str) -> String {
     let indents = text
         .lines()

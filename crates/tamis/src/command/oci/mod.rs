@@ -16,14 +16,13 @@ use tamis_report::oci::OciReport;
 use tamis_session::path_text::PathText;
 use tamis_session::{Loaded, files};
 
-use super::convert::{converted, lost};
+use super::convert::{converted, loss_diagnostic};
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, exit, input};
 
-/// The end of the help of `oci` and of `oci apply`.
 const APPLY: &str = "\
 Examples:
   tamis oci apply policy.tamis bundle.json
@@ -37,17 +36,16 @@ set, and say the same. The rest of the file stays as it is.";
 #[command(after_help = APPLY)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    command: OciCommand,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Subcommand)]
-enum What {
+enum OciCommand {
     /// Put a policy into a container's config.json
     Apply(Box<ApplyArgs>),
 }
 
-/// The policy and the configuration.
 #[derive(clap::Args)]
 #[command(after_help = APPLY)]
 struct ApplyArgs {
@@ -73,10 +71,10 @@ struct ApplyArgs {
     output: Option<PathBuf>,
 }
 
-/// What stands for standard input and output.
+/// Standard input and output.
 const STANDARD: &str = "-";
 
-/// Who reads the configuration.
+/// The runtime that reads the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Runtime {
     /// The program as an annotation
@@ -86,7 +84,7 @@ enum Runtime {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let What::Apply(args) = &args.what;
+    let OciCommand::Apply(args) = &args.command;
     let load = args.load.for_filter();
     let loaded = load.load(&args.policy, global)?;
     args.target.check_use([&loaded].into_iter())?;
@@ -103,7 +101,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let mut notes = {
         let config = parse_unlimited(&text)
             .map_err(|error| Failure::input(format!("{name}: {}", error.in_text(&text))))?;
-        if let Some(why) = why_none(config.root()) {
+        if let Some(why) = invalidity(config.root()) {
             return Err(Failure::usage(
                 format!("{name} is no configuration of a container: {why}"),
                 "name the `config.json` of a bundle; `tamis convert POLICY --to oci` writes a profile",
@@ -154,8 +152,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     report_on(&report, place, global)
 }
 
-/// Why an object isn't the configuration of a container.
-fn why_none(config: Value<'_>) -> Option<&'static str> {
+/// The reason why an object isn't the configuration of a container.
+fn invalidity(config: Value<'_>) -> Option<&'static str> {
     let schema = at(config, &["schema"]).and_then(Value::as_text);
     let version = config.as_object()?.get("ociVersion");
     match version.map(|version| version.value.as_text()) {
@@ -175,7 +173,7 @@ fn at<'d>(config: Value<'d>, path: &[&str]) -> Option<Value<'d>> {
     })
 }
 
-/// What a configuration keeps of an earlier policy if only one form is set.
+/// The parts of an earlier policy that remain if only one form is set.
 fn leftovers(runtime: Option<Runtime>, config: Value<'_>) -> Vec<String> {
     let annotation = at(config, &["annotations", annotation::KEY]).and_then(Value::as_text);
     let profile = at(config, &["linux", "seccomp"]).and_then(Value::as_object);
@@ -191,7 +189,7 @@ fn leftovers(runtime: Option<Runtime>, config: Value<'_>) -> Vec<String> {
     vec![note.to_owned()]
 }
 
-/// Says what was done: on standard output, unless the configuration is there.
+/// Reports the result: on standard output, unless it has the configuration.
 fn report_on(report: &OciReport, place: &Path, global: &Global) -> Result<u8, Failure> {
     let is_there = place == Path::new(STANDARD);
     match global.json && !is_there {
@@ -201,8 +199,8 @@ fn report_on(report: &OciReport, place: &Path, global: &Global) -> Result<u8, Fa
     Ok(exit::OK)
 }
 
-/// The policy as a profile, and what that can't say. Where there is none, but a program, the failure names the runtime
-/// that takes it.
+/// The policy as a profile, and its losses. If a program can't be expressed as a profile, the failure names the runtime
+/// that accepts the program.
 fn profile(
     args: &ApplyArgs,
     loaded: &Loaded,
@@ -234,7 +232,7 @@ fn profile(
         ),
         other => other,
     })?;
-    let lost = lost(&converted, exporter, args.allow_losses);
+    let lost = loss_diagnostic(&converted, exporter, args.allow_losses);
     if let Some(lost) = lost.clone().filter(Diagnostic::is_error) {
         let help = match has_program() {
             true => {

@@ -1,7 +1,7 @@
-//! Writing a folder of filters: a file for each, and an index that says which combination has which.
+//! Writing a folder of filters: a file for each filter, and an index of the combinations.
 //!
-//! A folder is ours if its index says so. What such an index lists is replaced; anything else that has the name of a
-//! file to be written is somebody else's, and stays unless the user insists.
+//! A folder with an index of this format was written by tamis, and the files in the index are replaced. Other files
+//! with the name of a new one are kept, unless `--force` is given.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,7 +16,6 @@ use crate::cli::Failure;
 use crate::cli::output::write_file;
 use crate::cli::replace::{FOLDER, make_folder};
 
-/// The name of the index.
 pub(super) const INDEX: &str = "index.json";
 
 /// The names of the filters' files.
@@ -27,7 +26,7 @@ pub(super) fn names(count: usize) -> Vec<String> {
         .collect()
 }
 
-/// Writes the files and the index, and removes files that an earlier index lists and this one doesn't.
+/// Writes the files and the index, and removes other files of an earlier index.
 pub(super) fn write(
     folder: &Path,
     files: &[(String, Vec<u8>)],
@@ -75,7 +74,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The files that an index of ours lists, itself among them; none if there is no such index.
+/// The files of an earlier index, including the index; none if there is no such index.
 fn earlier(folder: &Path) -> Vec<String> {
     let Ok(text) = fs::read_to_string(folder.join(INDEX)) else {
         return Vec::new();

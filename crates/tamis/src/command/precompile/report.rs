@@ -1,4 +1,4 @@
-//! What is reported of a family.
+//! The report on a family.
 
 use tamis_embed::Family;
 use tamis_embed::family::FamilyProgram;
@@ -9,8 +9,8 @@ use tamis_report::precompile::{
     VariableEntry,
 };
 
-/// The report; filters have instructions, or files by these names.
-pub(super) fn of(
+/// Makes the report; filters have instructions, or the names of these files.
+pub(super) fn report(
     name: &str,
     matrix: &Matrix,
     family: &Family,

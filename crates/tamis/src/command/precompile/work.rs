@@ -1,4 +1,4 @@
-//! The machine on which a matrix is compiled: its files, and all of its processors.
+//! The environment for compiling a matrix: files, and all processors.
 
 use std::panic;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use tamis_session::files::{self, FileLoader};
 use tamis_session::matrix::Environment;
 use tamis_session::{Error, Input};
 
-/// What the compiler has room for on its stack in the main thread.
+/// The size of the stack, as that of the main thread.
 const STACK_BYTES: usize = 8 << 20;
 
 /// This machine.
@@ -30,10 +30,10 @@ impl Environment for Machine {
     }
 }
 
-/// Does the work for each item, on all processors.
+/// Applies a function to each item, on all processors.
 ///
 /// # Panics
-/// If the work does.
+/// If the function panics.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
@@ -48,7 +48,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
     };
     let mut results: Vec<(usize, R)> = thread::scope(|scope| {
         let spawned = (1..workers.min(items.len())).filter_map(|_| {
-            // Without another thread this one does the work.
+            // If no thread can be created, this one processes the items.
             Builder::new()
                 .stack_size(STACK_BYTES)
                 .spawn_scoped(scope, take)

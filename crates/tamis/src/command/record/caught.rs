@@ -1,4 +1,4 @@
-//! Recording by a platform that catches every call of a command.
+//! Recording on a platform that intercepts every call of a command.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use super::watch::Watch;
 use crate::cli::Failure;
 use crate::cli::platform::{self, GuestEvents};
 
-/// Runs a command on a platform to its end.
+/// Runs a command on a platform until it ends.
 pub(super) fn record_command(
     watch: &Watch<'_>,
     on: &dyn Platform,

@@ -1,4 +1,4 @@
-//! Control groups and containers, by their names.
+//! Finding control groups and containers by name.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,15 +11,14 @@ use tamis_session::path_text::PathText;
 
 use crate::cli::Failure;
 
-/// A control group of version 2.
 pub(super) struct Group {
     folder: PathBuf,
-    /// What programs in the kernel know it by.
+    /// Its identifier for programs in the kernel.
     pub(super) cgroup: Cgroup,
 }
 
 impl Group {
-    /// The group with this path, that of its folder or that below the root of all groups.
+    /// The group with this path, in the file system or below the root of all groups.
     pub(super) fn find(path: &Path) -> Result<Group, Failure> {
         let root = root()?;
         let folder = match path.starts_with(&root) {
@@ -48,7 +47,8 @@ impl Group {
         })
     }
 
-    /// That of a container, by its number or the beginning of it: of a process whose group has it in its name.
+    /// The group of the container whose ID begins with this text: that of a process whose path of groups contains the
+    /// ID.
     pub(super) fn of_container(id: &str) -> Result<Group, Failure> {
         const MIN_DIGITS: usize = 6;
         let none = || {
@@ -69,11 +69,11 @@ impl Group {
             let text = fs::read_to_string(process.path().join("cgroup")).ok()?;
             let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
             let mut whole = PathBuf::new();
-            // Up to the container: what is below are groups of its own.
+            // The path up to the container: the groups below are its own.
             for part in Path::new(path).components() {
                 whole.push(part);
                 let name = part.as_os_str().text();
-                // Podman's and CRI-O's monitor of a container has its number, too.
+                // The monitor of a container in Podman and CRI-O has the ID in its group as well.
                 let is_monitor = name.contains("conmon-");
                 if !is_monitor
                     && name
@@ -97,7 +97,7 @@ impl Group {
         Group::find(path)
     }
 
-    /// The processes in it and below.
+    /// The processes in the group and its descendants.
     pub(super) fn processes(&self) -> Vec<i32> {
         let mut processes = Vec::new();
         let mut folders = vec![self.folder.clone()];
@@ -111,17 +111,17 @@ impl Group {
         processes
     }
 
-    /// Whether no process is in it or below, or it is gone.
+    /// Whether the group and its descendants have no process, or it was removed.
     pub(super) fn is_empty(&self) -> bool {
         match fs::read_to_string(self.folder.join("cgroup.events")) {
             Ok(events) => events.lines().any(|line| line == "populated 0"),
-            // The root has no events.
+            // The root group has no events.
             Err(_) => !self.folder.join("cgroup.procs").exists(),
         }
     }
 }
 
-/// Where the groups of version 2 are.
+/// The mount point of control groups of version 2.
 fn root() -> Result<PathBuf, Failure> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let root = mounts.lines().find_map(|line| {

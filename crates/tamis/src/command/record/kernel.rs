@@ -1,4 +1,4 @@
-//! Recording by programs in the kernel: of a command, or of processes that run already.
+//! Recording by programs in the kernel: a command, or running processes.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,7 +13,7 @@ use super::group::Group;
 use super::watch::Watch;
 use crate::cli::{Failure, exit, proc};
 
-/// Runs a command and waits until it and all that it started have ended. From its start on interrupts are caught.
+/// Runs a command until it and its descendants have ended. Interrupts are caught from its start on.
 pub(super) fn record_command(
     watch: &Watch<'_>,
     recorder: &Recorder,
@@ -25,7 +25,7 @@ pub(super) fn record_command(
     spawn.args = arguments.to_vec();
     spawn.no_new_privs = false;
     spawn.forward_signals = true;
-    // The command gets them while it lives. One more may follow before what was recorded is written.
+    // The command receives interrupts while it runs. Another one may follow before the recording is written.
     interrupts.get_or_insert_with(Interrupts::catch);
     let held = spawn.start().map_err(|error| refused(program, &error))?;
     recorder.record(held.pid(), Start::AtExec);
@@ -41,7 +41,7 @@ pub(super) fn record_command(
     Ok(ended)
 }
 
-/// Why a command could not be started.
+/// The failure to start a command.
 pub(in crate::command) fn refused(program: &OsString, error: &SpawnError) -> Failure {
     let message = format!("{}: {error}", program.text());
     match error {
@@ -51,7 +51,7 @@ pub(in crate::command) fn refused(program: &OsString, error: &SpawnError) -> Fai
     }
 }
 
-/// Records all tasks of processes until they have ended, or the user wants to end.
+/// Records all tasks of processes until they end, or until an interrupt.
 pub(super) fn record_processes(
     watch: &Watch<'_>,
     recorder: &Recorder,
@@ -65,7 +65,7 @@ pub(super) fn record_processes(
     Ok(())
 }
 
-/// Records all tasks of a control group until it is empty, or the user wants to end.
+/// Records all tasks of a control group until it is empty, or until an interrupt.
 pub(super) fn record_group(
     watch: &Watch<'_>,
     recorder: &Recorder,
@@ -73,7 +73,7 @@ pub(super) fn record_group(
     interrupts: &mut Option<Interrupts>,
 ) {
     for pid in group.processes() {
-        // Some may have ended; those that join are found by their calls.
+        // The process may have ended; tasks that join the group are found by their calls.
         let _ = choose(&[pid], |task| {
             recorder.record(task, Start::Now);
         });
@@ -82,10 +82,10 @@ pub(super) fn record_group(
     watch.watch_until(|| group.is_empty() || interrupts.arrived());
 }
 
-/// Chooses all tasks of processes.
+/// Selects all tasks of processes.
 pub(in crate::command) fn choose(pids: &[i32], mut choose: impl FnMut(i32)) -> Result<(), Failure> {
     for pid in pids {
-        // A task that starts another one before it is recorded itself is found in another round.
+        // Repeat, because a task may start another one before it is recorded itself.
         let mut known = Vec::new();
         loop {
             let tasks = tasks(*pid)?;
@@ -105,7 +105,6 @@ pub(in crate::command) fn choose(pids: &[i32], mut choose: impl FnMut(i32)) -> R
     Ok(())
 }
 
-/// The threads of a process.
 fn tasks(pid: i32) -> Result<Vec<i32>, Failure> {
     proc::numbers(&format!("/proc/{pid}/task")).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Failure::input(format!("there is no process {pid}")),

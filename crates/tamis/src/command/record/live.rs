@@ -1,4 +1,4 @@
-//! The table of a recording that goes on, on a terminal.
+//! The table of a running recording, on a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -7,31 +7,31 @@ use clap::ValueEnum;
 use tamis_profile::Profile;
 use tamis_report::live::LiveTable;
 
-/// How often it is drawn.
+/// The interval between drawings.
 const PACE: Duration = Duration::from_millis(250);
 
-/// When the table is shown.
+/// When to show the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum When {
+pub(super) enum LiveMode {
     /// If standard error is a terminal, and standard output isn't one that a command writes to
     Auto,
     Always,
     Never,
 }
 
-impl When {
+impl LiveMode {
     pub(super) fn is_now(self, has_command: bool) -> bool {
         match self {
-            When::Always => true,
-            When::Never => false,
-            When::Auto => {
+            LiveMode::Always => true,
+            LiveMode::Never => false,
+            LiveMode::Auto => {
                 io::stderr().is_terminal() && !(has_command && io::stdout().is_terminal())
             }
         }
     }
 }
 
-/// Draws the table over the last one.
+/// Draws the table in place of the previous one.
 pub(super) struct Live {
     table: LiveTable,
     began: Instant,
@@ -51,7 +51,7 @@ impl Live {
         }
     }
 
-    /// Whether it is time to draw.
+    /// Whether the interval has passed.
     pub(super) fn is_due(&self) -> bool {
         self.drawn.is_none_or(|drawn| drawn.elapsed() >= PACE)
     }
@@ -61,7 +61,7 @@ impl Live {
         let lines = self.table.lines(profile, passed_ms, self.top);
         let mut text = self.back();
         for line in &lines {
-            // To the end of the line nothing is left of the last table.
+            // Erases the rest of the previous line.
             text += &format!("{line}\x1b[K\n");
         }
         self.lines = lines.len();
@@ -69,7 +69,7 @@ impl Live {
         put(&text);
     }
 
-    /// To the start of the last table, and removes it.
+    /// The escapes that move to the start of the previous table and erase it.
     fn back(&self) -> String {
         match self.lines {
             0 => String::new(),
@@ -84,7 +84,7 @@ impl Drop for Live {
     }
 }
 
-/// A failure of that can't be told.
+/// Writes to the terminal; failures are ignored.
 fn put(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! What a recording is called in its profile: the run's id, the machine and the program.
+//! The origin of a recording in its profile: the run's id, the machine and the program.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,8 +7,8 @@ use std::path::Path;
 use tamis_profile::{Origin, RunId, Runs};
 use tamis_session::path_text::PathText;
 
-/// The run of a command, or of processes that run already. Without an id the kernel makes one at random.
-pub(super) fn of(id: Option<&RunId>, command: &[OsString], pids: &[i32]) -> Runs {
+/// The run of a command, or of running processes. Without an id it gets a random one.
+pub(super) fn runs(id: Option<&RunId>, command: &[OsString], pids: &[i32]) -> Runs {
     let read = |path: &str| {
         let text = fs::read_to_string(path).unwrap_or_default();
         text.trim().to_owned()
@@ -29,7 +29,7 @@ pub(super) fn of(id: Option<&RunId>, command: &[OsString], pids: &[i32]) -> Runs
     Runs::one(id, Origin::new(&machine, &program))
 }
 
-/// The id of `--run-id`.
+/// Parses the value of `--run-id`.
 pub(super) fn parse_id(text: &str) -> Result<RunId, &'static str> {
     RunId::new(text).ok_or("an id is text of 1 to 128 bytes without control characters")
 }

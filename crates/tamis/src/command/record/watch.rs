@@ -1,4 +1,4 @@
-//! A recording that goes on, compared with a policy.
+//! Comparing a running recording with a policy.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +19,10 @@ use tamis_session::profile::call_name;
 use super::live::Live;
 use crate::cli::{Failure, Global};
 
-/// How often it is looked whether all tasks have ended.
+/// The interval between checks whether all tasks have ended.
 const PACE: Duration = Duration::from_millis(20);
 
-/// What records.
+/// The source of the recording.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'s> {
     Kernel(&'s Recorder),
@@ -30,7 +30,7 @@ pub(super) enum Source<'s> {
 }
 
 impl Source<'_> {
-    /// What was recorded so far.
+    /// The recording so far.
     pub(super) fn recording(self) -> Result<Recording, Errno> {
         match self {
             Source::Kernel(recorder) => recorder.recording(),
@@ -39,11 +39,11 @@ impl Source<'_> {
     }
 }
 
-/// A recording that goes on, and the policy that it is compared with.
+/// A running recording, with the policy for comparison.
 pub(super) struct Watch<'w> {
     source: Source<'w>,
     policy: Option<&'w Policy>,
-    /// The calls that the user knows the policy would deny.
+    /// The denied calls that were reported.
     told: Mutex<BTreeSet<(Arch, Nr)>>,
     live: Mutex<Option<Live>>,
     global: &'w Global,
@@ -65,7 +65,7 @@ impl<'w> Watch<'w> {
         }
     }
 
-    /// What was recorded in all, and what the policy denies or may deny of it.
+    /// The whole recording, with the calls that the policy denies or may deny.
     pub(super) fn finish(&self) -> Result<(Recording, Vec<Drift>), Failure> {
         drop(self.live().take());
         let recording = self
@@ -80,16 +80,16 @@ impl<'w> Watch<'w> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells which calls the policy would deny, each once. Returns all that it denies or may deny.
+    /// Reports each call that the policy would deny once. Returns all calls that it denies or may deny.
     fn tell(&self, recording: &Recording) -> Vec<Drift> {
         let Some(policy) = self.policy else {
             return Vec::new();
         };
         let drift = drift(&recording.profile, &policy.ruleset);
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        // While calls are being made, some are counted before their values are.
+        // A running call may be counted before its values.
         for entry in drift.iter().filter(|entry| entry.is_certain) {
-            // A document has all of it at the end.
+            // A document contains all of them at the end.
             if told.insert((entry.arch, entry.nr)) && !self.global.json {
                 self.global
                     .notice(&format!("tamis: {}", drift_entry(entry)));
@@ -98,7 +98,7 @@ impl<'w> Watch<'w> {
         drift
     }
 
-    /// Does something that takes a while, and compares meanwhile, if there is something to compare with.
+    /// Does some work and compares meanwhile, if there is a policy.
     pub(super) fn during<R>(&self, work: impl FnOnce() -> R) -> R {
         if self.policy.is_none() && self.live().is_none() {
             return work();
@@ -112,7 +112,7 @@ impl<'w> Watch<'w> {
         })
     }
 
-    /// Compares and draws from time to time, until this says that it is over.
+    /// Compares and draws repeatedly until the function returns true.
     pub(super) fn watch_until(&self, is_over: impl Fn() -> bool) {
         while !is_over() {
             if self.policy.is_some()
@@ -127,7 +127,7 @@ impl<'w> Watch<'w> {
 }
 
 impl Watch<'_> {
-    /// Draws the table if it is time.
+    /// Draws the table if its interval has passed.
     fn draw(&self) {
         let mut live = self.live();
         if let Some(live) = live.as_mut().filter(|live| live.is_due())

@@ -1,9 +1,9 @@
-//! `tamis run --explain-denied`: which calls got an error from a filter.
+//! `tamis run --explain-denied`: the calls that a filter denies with an error.
 //!
-//! The filters become one, proved to be the same function, which hands every call that would get an error to tamis. There
-//! it is noted and gets that error. All other calls are decided by the kernel alone, at full speed.
+//! The filters are merged into one, proved equivalent, in which actions with an error are replaced by `notify`. The
+//! supervisor records these calls and returns the error. The kernel decides all other calls at full speed.
 //!
-//! What a program does with a listener of its own fails under it, with EBUSY: the kernel has one for each task.
+//! The kernel permits one listener per task, so a program that installs its own fails with EBUSY.
 
 use tamis_abi::signature;
 use tamis_abi::{Action, ActionKind, Arch, Nr, SeccompData, call, errno, syscall};
@@ -20,15 +20,15 @@ use crate::cli::denials::Denials;
 use crate::cli::load::native_arch;
 use crate::cli::{Failure, budget, side};
 
-/// How many bytes of a name that isn't a path are shown.
+/// The most bytes that are shown of texts other than paths.
 const MAX_TEXT_BYTES: usize = 32;
-/// The same of a path: longer ones are for attacks and tests.
+/// The most bytes that are shown of a path: longer ones occur in attacks and tests.
 const MAX_PATH_BYTES: usize = 256;
 
-/// The filters of a command as one that hands over what gets an error.
+/// Merges the filters of a command into one that notifies instead of returning errors.
 ///
 /// # Errors
-/// If they don't fit into one, or return values that they compute.
+/// If the filter would be too long, or a filter computes its return value.
 pub(super) fn handing_over(stack: &Stack) -> Result<Stack, Failure> {
     let program = side::single(stack, &budget::compile_options())?;
     let program = program.ok_or_else(|| refused("the filters don't fit into one"))?;
@@ -58,7 +58,7 @@ fn refused(why: &str) -> Failure {
     )
 }
 
-/// Runs a command under filters that hand over; also gives the calls that got an error.
+/// Runs a command under such filters; also returns the calls that got an error.
 pub(super) fn run(
     command: &Command,
     stack: &Stack,
@@ -77,19 +77,19 @@ pub(super) fn run(
             denials.add(&notification.call, action, policy, show);
             Reply::Errno(action.data.min(errno::MAX))
         } else {
-            // The policy's own `notify`, which nobody answers.
+            // The policy's own `notify` without a supervisor.
             Reply::Errno(errno::enosys(native_arch()))
         }
     })?;
     Ok((result, denials))
 }
 
-/// Without what programs write or are told: reports are kept and sent, and that may be secret.
+/// A decoder without the data that programs read and write: reports are kept and sent, and data may be secret.
 fn decoder() -> Decoder {
     Decoder::without_data(MAX_TEXT_BYTES, MAX_PATH_BYTES)
 }
 
-/// A call that waits for its answer, with what its arguments point to; `None` if that isn't known.
+/// A pending call with the memory of its arguments; `None` if it can't be read.
 fn shown_waiting(
     decoder: &mut Decoder,
     listener: &Listener,
@@ -99,13 +99,13 @@ fn shown_waiting(
         memory::read(notification.thread, address, buffer).unwrap_or(0)
     };
     let text = shown(decoder, &notification.call, &read)?;
-    // If the caller is gone, the memory may have been another's.
+    // If the caller has ended, the memory may have belonged to another process.
     let is_waiting = listener.is_waiting(notification.id).unwrap_or(false);
     is_waiting.then_some(text)
 }
 
-/// The call in words that are read as its [`essence`]: with paths, names and structures, without other addresses, descriptors
-/// and lengths.
+/// The call as text, which parses to a call of the same [`essence`]: with paths, names and structures, without other
+/// addresses, descriptors and lengths.
 fn shown(
     decoder: &mut Decoder,
     data: &SeccompData,
@@ -117,12 +117,12 @@ fn shown(
     let args = args.iter().filter(|arg| is_telling(arch, name, arg));
     let args = args.map(|arg| format!("{}={}", arg.name, arg.shown.text()));
     let text = format!("{arch} {name}({})", args.collect::<Vec<_>>().join(", "));
-    // Calls through a multiplexer have arguments of others, and some values have names that only strace knows.
+    // Calls through a multiplexer have the arguments of others, and some values have names that only strace defines.
     let is_read = call::parse(&text, arch).is_ok_and(|read| essence(&read) == essence(data));
     is_read.then_some(text)
 }
 
-/// Whether an argument says what the call was for.
+/// Whether an argument shows the purpose of the call.
 fn is_telling(arch: Arch, call: &str, arg: &Argument) -> bool {
     match arg.shown {
         Shown::Symbol(_)
@@ -191,10 +191,10 @@ mod tests {
         let mut memory = vec![0; 0x40];
         let vector = [0x1100_u64, 6].map(u64::to_le_bytes).concat();
         memory[..16].copy_from_slice(&vector);
-        // A message with that vector, from 0x1040.
+        // A message with one vector, at 0x1040.
         let message = [0, 0, 0x1000, 1, 0, 0, 0_u64].map(u64::to_le_bytes);
         memory.extend(message.concat());
-        // Arguments of a program, at 0x1080.
+        // The arguments of a program, at 0x1080.
         memory.resize(0x80, 0);
         memory.extend([0x1100_u64, 0].map(u64::to_le_bytes).concat());
         memory.resize(0x100, 0);
@@ -220,7 +220,7 @@ mod tests {
             assert!(!text.contains("secret"), "{text}");
             assert!(!text.contains("0x1"), "an address: {text}");
         }
-        // Names are no data.
+        // Names are not data.
         let name = shown_with("sethostname(0x1100, 6)", &memory);
         assert_eq!(name.as_deref(), Some("x86_64 sethostname(name=\"secret\")"));
         assert_eq!(

@@ -1,5 +1,5 @@
-//! An item of an expression: a target of the language, which is read by itself, so that what it says stays its own and
-//! mistakes have their places in what the user wrote.
+//! Items of an expression. Each is parsed alone as a target of the tamis language, so that it can't affect others, and
+//! errors are placed in the user's text.
 
 use std::ops::Range;
 
@@ -12,19 +12,18 @@ use crate::cli::Failure;
 use crate::cli::fragment::Fragment;
 use crate::cli::load::LoadArgs;
 
-/// The name of expressions in messages.
 const NAME: &str = "-e";
 
-/// A part of an expression.
+/// An item of an expression.
 #[derive(Clone, Debug)]
 pub(super) struct Item<'e> {
     target: Fragment<'e>,
-    /// Whether it is a call of the tables.
+    /// Whether it is a call in the tables.
     is_known: bool,
 }
 
 impl<'e> Item<'e> {
-    /// This part, without spaces around it.
+    /// The trimmed part of an expression.
     pub(super) fn new(expression: &'e str, range: Range<usize>) -> Item<'e> {
         Item {
             target: Fragment::new(NAME, expression, range),
@@ -32,7 +31,7 @@ impl<'e> Item<'e> {
         }
     }
 
-    /// A call or set that exists.
+    /// An existing call or set.
     pub(super) fn known(call: &'e str) -> Item<'e> {
         Item {
             is_known: true,
@@ -40,7 +39,6 @@ impl<'e> Item<'e> {
         }
     }
 
-    /// Its text.
     pub(super) fn text(&self) -> &'e str {
         self.target.text()
     }
@@ -50,7 +48,7 @@ impl<'e> Item<'e> {
         self.text().contains('(')
     }
 
-    /// Makes sure that it is one target and nothing else; its name.
+    /// Checks that the item is exactly one target, and returns its name.
     pub(super) fn checked(&self) -> Result<String, Failure> {
         if self.is_known {
             return Ok(self.text().to_owned());
@@ -63,7 +61,7 @@ impl<'e> Item<'e> {
         let mistake = mistakes.first().and_then(|mistake| mistake.labels.first());
         let others = statements.next().map(|second| second.span);
         let others = others.into_iter().chain(mistake.map(|label| label.span));
-        // What follows a rule that has no mistake.
+        // The text after the first rule without an error.
         let end = first.as_ref().map_or(u32::MAX, |first| first.span.end);
         if let Some(other) = others.filter(|other| other.start >= end).min() {
             let mistake = Diagnostic::error(code::TAMIS_SYNTAX, "an expression has calls alone")
@@ -82,7 +80,7 @@ impl<'e> Item<'e> {
         }
     }
 
-    /// Makes sure that it means something, for these architectures.
+    /// Checks that the target exists on these architectures.
     pub(super) fn load(&self, load: &LoadArgs) -> Result<(), Failure> {
         if self.is_known {
             return Ok(());
@@ -96,7 +94,7 @@ impl<'e> Item<'e> {
     }
 }
 
-/// The words of a target without its condition, as far as they name a call.
+/// The words of a target before its condition, if they name a call.
 fn name(target: &Target) -> String {
     match &target.kind {
         TargetKind::Call(name) | TargetKind::Set(name) => name.text.clone(),

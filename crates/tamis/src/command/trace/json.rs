@@ -11,7 +11,8 @@ use tamis_report::trace::{
     TraceDetails, TraceEvent, TracedArgument, TracedCall, TracedData, TracedValue,
 };
 
-/// Writes a line for each event; calls when they return. Errors of writing are kept, and end it.
+/// Writes a line for each event, and for each call when it returns. The first error of writing is kept and ends the
+/// output.
 pub(super) struct JsonLines<W> {
     out: W,
     error: Option<io::Error>,

@@ -1,4 +1,4 @@
-//! Calls shown by programs in the kernel: of a command, or of processes that run already.
+//! Tracing by programs in the kernel: a command, or running processes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,10 +15,10 @@ use super::{Args, Output, unwritten};
 use crate::cli::{Failure, Global, exit};
 use crate::command::record::kernel::{choose, refused};
 
-/// How often it is looked what has happened.
+/// The interval of polling.
 const PACE: Duration = Duration::from_millis(5);
 
-/// Shows calls until all tasks have ended, or the user wants to end.
+/// Shows calls until all tasks end, or until an interrupt.
 pub(super) fn run(
     args: &Args,
     filter: &Program,
@@ -82,13 +82,13 @@ pub(super) fn run(
     Ok(ended.map_or(exit::OK, Ended::pass_on))
 }
 
-/// Tells what happens until it is over, and then until all tasks have ended or the user wants to end.
+/// Shows events until the function returns true, and then until all tasks end or an interrupt arrives.
 fn tell_until(mut viewer: Viewer, following: &mut Following<Output>, is_over: impl Fn() -> bool) {
     let mut interrupts = None;
     let mut ticked = Instant::now();
     loop {
         let mut has_ended = false;
-        // While it lives, the command gets the signals.
+        // The command receives the signals while it lives.
         if is_over() {
             let interrupts = interrupts.get_or_insert_with(Interrupts::catch);
             has_ended = interrupts.arrived() || viewer.live() == 0;

@@ -1,12 +1,12 @@
-//! Which calls are asked for: expressions, and the filter that selects the calls.
+//! The expressions that select calls, and the filter for them.
 //!
 //! ```text
 //! expression = [ "trace=" ] [ "!" ] item { "," item }
 //! item       = "all" | "%" CLASS | TARGET
 //! ```
 //!
-//! A target is that of a rule in the tamis language: a call, a call with a condition, a set of calls. Several expressions
-//! ask for what any of them asks for; those with `!` for all others.
+//! A target has the syntax of a rule in the tamis language: a call, a call with a condition, a set of calls. Several
+//! expressions select the union of their calls; those with `!` select the complement.
 
 use tamis_abi::{Arch, syscall};
 use tamis_bpf::Program;
@@ -20,7 +20,7 @@ use crate::cli::{Failure, Global};
 
 use super::item::Item;
 
-/// Classes of strace: calls and sets.
+/// Classes of strace, with their calls and sets.
 const LISTS: [(&str, &[&str]); 11] = [
     ("network", &["@network-io", "sendfile", "sendfile64"]),
     ("net", &["@network-io", "sendfile", "sendfile64"]),
@@ -154,7 +154,7 @@ const LISTS: [(&str, &[&str]); 11] = [
     ("fstat", &["fstat", "fstat64", "fstatat64", "newfstatat"]),
 ];
 
-/// A program that says `notify` for the calls that are asked for and allows the rest, on these architectures.
+/// A program with the action `notify` for the selected calls of these architectures; it allows all others.
 pub(super) fn filter(
     expressions: &[String],
     arches: &[Arch],
@@ -188,8 +188,7 @@ pub(super) fn filter(
     compiled(&targets, action, rest, arches, global)
 }
 
-/// The items of an expression, between commas that aren't in parentheses or braces, and whether they are what isn't to be
-/// seen.
+/// Splits an expression at commas outside parentheses and braces; also returns whether it is negated.
 fn items_of(expression: &str) -> Result<(Vec<Item<'_>>, bool), Failure> {
     let text = expression.strip_prefix("trace=").unwrap_or(expression);
     let is_unwanted = text.starts_with('!');
@@ -220,12 +219,12 @@ fn items_of(expression: &str) -> Result<(Vec<Item<'_>>, bool), Failure> {
     }
 }
 
-/// The targets of the language that an item stands for.
+/// The targets of the tamis language for an item.
 fn targets<'e>(item: Item<'e>, arches: &[Arch]) -> Result<Vec<Item<'e>>, Failure> {
     let text = item.text();
     let Some(class) = text.strip_prefix('%') else {
         let mut classes = LISTS.iter().map(|(name, _)| *name).chain(["file", "desc"]);
-        // Calls of 32 bits, such as `signal` and `ipc`, are meant only where that architecture is named.
+        // 32-bit calls, such as `signal` and `ipc`, are selected only if their architecture is named.
         if let Some(arch) = arches.first()
             && syscall::number(*arch, text).is_none()
             && classes.any(|class| class == text)
@@ -281,7 +280,7 @@ fn compiled(
         if let Some(other) = other.flatten()
             && (action == "notify" || !target.is_conditional())
         {
-            // Conditions of such a call are about memory, so all of them are shown.
+            // Conditions on the arguments of such a call are about memory, so all its calls are shown.
             text += &format!("on x86 {{\n{action} {other}\n}}\n");
         }
         if !target.is_conditional() {
@@ -289,7 +288,7 @@ fn compiled(
             target.load(&load)?;
             continue;
         }
-        // An argument may have no place on some architecture: there all such calls are shown.
+        // An argument may be missing on some architecture: all its calls are shown there.
         let mut mistakes = Vec::new();
         let mut rules = String::new();
         for arch in arches {
@@ -308,7 +307,7 @@ fn compiled(
             rules += &format!("on {arch} {{\n{rule}\n}}\n");
         }
         load.arches = arches.to_vec().into();
-        // What is wrong everywhere is a mistake, which is told of this machine if it is among them.
+        // An error on all architectures is reported for this machine's, if it is one of them.
         if mistakes.len() == arches.len() {
             mistakes.sort_by_key(|(is_foreign, _)| *is_foreign);
             if let Some((_, mistake)) = mistakes.into_iter().next() {
@@ -401,7 +400,7 @@ mod tests {
         assert!(shows(&both, "x32 mmap(0, 1, PROT_EXEC)"));
         assert!(shows(&both, "x86 openat(0, 0, O_CREAT)"));
         assert!(!shows(&both, "x86 openat(0, 0, 0)"));
-        // Through the call that has several of them.
+        // By the multiplexer of several of these calls.
         assert!(shows(&["accept,shmget"], "x86 socketcall(5)"));
         assert!(shows(&["socket(family == AF_INET)"], "x86 socketcall(1)"));
         assert!(!shows(&["accept,shmget"], "x86 socketcall(1)"));

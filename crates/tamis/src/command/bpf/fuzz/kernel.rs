@@ -1,4 +1,4 @@
-//! `tamis bpf fuzz --running-kernel`: the calls of a campaign, put to the running kernel.
+//! `tamis bpf fuzz --running-kernel`: the calls of a campaign, executed by the running kernel.
 
 use tamis_abi::{SeccompData, call};
 use tamis_bpf::Stack;
@@ -9,7 +9,7 @@ use tamis_session::{Loaded, NamedProgram, Side};
 use crate::cli::Failure;
 use crate::cli::side;
 
-/// Puts calls to the kernel under the programs of both sides.
+/// Runs calls in the kernel under the programs of both sides.
 pub(super) fn entries(
     sides: [&Side; 2],
     calls: &[SeccompData],
@@ -29,7 +29,7 @@ pub(super) fn entries(
     }
 }
 
-/// The programs of a side that has no policies.
+/// The programs of a side without policies.
 fn stack(side: &Side) -> Option<Result<Stack, Failure>> {
     let programs = side.filters().iter().map(|loaded| match loaded {
         Loaded::Program(raw) => Some(raw.clone()),

@@ -1,4 +1,4 @@
-//! The engines of random calls whose coverage nobody asks for.
+//! Engines for random calls without coverage.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use tamis_bpf::{Program, Stack};
 use tamis_fuzz::{Campaign, Found};
 use tamis_vm::Evaluator;
 
-/// What evaluates the two sides.
+/// The evaluators of both sides.
 pub(super) enum Engines {
     /// The fastest evaluators of the left and of the right side.
     Fastest(Box<[Evaluator; 2]>),
-    /// The evaluator that records coverage, because of this.
+    /// The evaluator that records coverage, with the reason for it.
     WithCoverage(String),
 }
 
@@ -41,10 +41,10 @@ impl Engines {
     }
 }
 
-/// The evaluator of a side; else why there is none.
+/// The evaluator of a side, or the reason why there is none.
 fn evaluator(programs: Vec<Program>) -> Result<Evaluator, String> {
     let stack = Stack::new(programs).map_err(|error| error.to_string())?;
-    // Calls are drawn as the words of a little-endian machine.
+    // Calls are generated as words of a little-endian machine.
     if stack.endian() == Some(Endian::Big) {
         return Err("a side is for big-endian machines".to_owned());
     }

@@ -1,4 +1,4 @@
-//! How `tamis bpf reduce` sees whether a policy or program still shows the failure.
+//! The symptoms that `tamis bpf reduce` preserves.
 
 use std::cell::Cell;
 use std::fs;
@@ -23,22 +23,22 @@ use crate::cli::private::Scratch;
 use crate::cli::side;
 use crate::cli::{Failure, Global, call, quietly};
 
-/// How many calls are tried where the prover finds none.
+/// The number of random calls to try if the prover finds none.
 const EVALUATIONS: u64 = 1_000_000;
 
-/// A failure, to be shown again.
+/// A symptom.
 pub(super) enum Symptom {
-    /// These calls are answered so; the first is answered differently by the other side.
+    /// The actions for these calls; for the first one the other side's action differs.
     Answers(Vec<(SeccompData, u32)>),
-    /// There is no program, for this reason.
+    /// The policy can't be compiled, for this reason.
     Uncompiled(Reason),
-    /// This code is reported; a program that never looks at the architecture is for this one.
+    /// This code is reported; a program that doesn't test the architecture is for this one.
     Reports(Code, Arch),
-    /// A command ends with 0.
+    /// A command exits with 0.
     Test(TestCommand),
 }
 
-/// Why a policy can't be compiled.
+/// The reason why a policy can't be compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     Error(Discriminant<CompileError>),
@@ -46,26 +46,26 @@ pub(super) enum Reason {
     Panic,
 }
 
-/// Something that may show the failure.
+/// A text or program that may have the symptom.
 pub(super) struct Candidate<'c> {
-    /// The file.
+    /// The content of the file.
     pub(super) bytes: &'c [u8],
-    /// What it was understood as; `None` if that ended in a panic.
+    /// The loaded input; `None` if loading panicked.
     pub(super) loaded: Option<&'c Result<Loaded, Failure>>,
 }
 
-/// A shell command and the file that it looks at, which is removed in the end.
+/// A shell command and its input file, which is removed at the end.
 pub(super) struct TestCommand {
     command: String,
     _folder: Scratch,
     file: PathBuf,
-    /// How it last ended.
+    /// Its last exit status.
     ended: Cell<Option<ExitStatus>>,
 }
 
 impl Symptom {
-    /// The failure that was asked for, as the input shows it.
-    pub(super) fn of(
+    /// The requested symptom of the input.
+    pub(super) fn requested(
         args: &Args,
         load: &LoadArgs,
         input: &Input,
@@ -100,7 +100,7 @@ impl Symptom {
         }
     }
 
-    /// What to say of an input that doesn't show the failure.
+    /// The failure for an input without the symptom.
     pub(super) fn not_shown_by(&self, name: &str) -> Failure {
         let ended = match self {
             Symptom::Test(test) => test.ended.get(),
@@ -117,7 +117,7 @@ impl Symptom {
         }
     }
 
-    /// Whether a candidate shows the failure.
+    /// Whether a candidate has the symptom.
     pub(super) fn is_shown_by(&self, candidate: &Candidate<'_>) -> Result<bool, Failure> {
         let loaded = match candidate.loaded {
             Some(Ok(loaded)) => Some(loaded),
@@ -139,7 +139,7 @@ impl Symptom {
     }
 }
 
-/// A call that two sides answer differently.
+/// A call for which two sides differ.
 fn differing_call(
     args: &Args,
     arch: Arch,
@@ -178,7 +178,7 @@ fn differing_call(
     }
 }
 
-/// Why a policy can't be compiled; `None` if it can.
+/// The reason why a policy can't be compiled; `None` if it can.
 fn reason(loaded: &Loaded) -> Result<Option<Reason>, Failure> {
     let Loaded::Policy(policy) = loaded else {
         return Err(Failure::usage(
@@ -194,7 +194,7 @@ fn reason(loaded: &Loaded) -> Result<Option<Reason>, Failure> {
     })
 }
 
-/// Whether reading or linting something reports a code.
+/// Whether reading or linting reports a code.
 fn reports(loaded: Option<&Result<Loaded, Failure>>, code: Code, arch: Arch) -> bool {
     let is_among = |told: &[Diagnostic]| told.iter().any(|diagnostic| diagnostic.code == code);
     match loaded {
@@ -210,7 +210,7 @@ fn reports(loaded: Option<&Result<Loaded, Failure>>, code: Code, arch: Arch) -> 
     }
 }
 
-/// Whether a check with this code finds something; what is beyond the prover's limits has no findings.
+/// Whether a check with this code has findings; beyond the prover's limits it has none.
 fn finds(meaning: Meaning, code: Code, assumed_arch: Arch) -> bool {
     let Some(check) = registry::of_code(code) else {
         return false;
@@ -258,7 +258,7 @@ impl TestCommand {
         })
     }
 
-    /// Whether the command ends with 0 for a file with these bytes.
+    /// Whether the command exits with 0 for a file with these bytes.
     fn run(&self, bytes: &[u8]) -> Result<bool, Failure> {
         let cannot = |what: &str, error| {
             Failure::environment(format!("cannot {what} {}: {error}", self.file.text()))

@@ -1,4 +1,4 @@
-//! A line of a unit and the line that it becomes execute the same file with the same words.
+//! A converted line executes the same file with the same arguments as the original.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use tamis_testkit::seeds;
 use super::*;
 
 const UNIT: &str = "a-b@c.service";
-/// Paths with everything that a word may begin an expansion with.
+/// A path with every character that can begin an expansion.
 const INSTALLER: &str = "/opt/$x %n ${C}/tamis-exec";
 const FILTER: &str = "/etc/a\nb\"c\\d$${C}%i/tamis.bpf";
 
@@ -29,16 +29,16 @@ fn line(value: &str) -> Result<CommandLine, String> {
     parse("ExecStart", value, UNIT, &find)
 }
 
-/// A file and the words that a program gets.
+/// A file and its arguments.
 type Call = (Vec<u8>, Vec<Vec<u8>>);
 
-/// What systemd executes for a line.
+/// The call that systemd executes for a line.
 fn by_systemd(value: &str) -> Call {
     let (first, mut rest) = words::first(value).unwrap().unwrap();
-    let (signs, program) = Signs::of(&first.bytes);
+    let (prefixes, program) = Prefixes::split(&first.bytes);
     let file = with_specifiers(program);
     let mut argv = Vec::new();
-    if !signs.has_name {
+    if !prefixes.has_name {
         argv.push(file.clone());
     }
     while let Some((word, behind)) = words::first(rest).unwrap() {
@@ -48,7 +48,7 @@ fn by_systemd(value: &str) -> Call {
         });
         rest = behind;
     }
-    if !signs.is_literal {
+    if !prefixes.is_literal {
         argv = argv.iter().flat_map(|word| with_variables(word)).collect();
     }
     let name = str::from_utf8(&file)
@@ -58,7 +58,7 @@ fn by_systemd(value: &str) -> Call {
     (file, argv)
 }
 
-/// What the installer executes.
+/// The call that the installer executes.
 fn by_installer((file, argv): Call) -> Call {
     assert_eq!(file, INSTALLER.as_bytes());
     let mut words = argv.into_iter().skip(1);
@@ -156,7 +156,7 @@ enum State {
     Variable,
 }
 
-/// Executes a line and the line that it becomes.
+/// Executes a line and its conversion.
 fn compare(value: &str) {
     let own = line(value).unwrap_or_else(|why| panic!("{value:?}: {why}"));
     for keeps_privs in [true, false] {

@@ -1,4 +1,5 @@
-//! All combinations of user, sets of capabilities, secure bits, signs and versions, against systemd's rules in closed form.
+//! All combinations of user, capabilities, secure bits, prefixes and versions, compared with systemd's rules in closed
+//! form.
 
 use super::*;
 
@@ -8,7 +9,7 @@ fn set(names: &[&str]) -> Capabilities {
         .fold(Capabilities::NONE, |all, name| all | capability(name))
 }
 
-/// What decides about a process.
+/// The inputs of the rules.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     user: User,
@@ -104,8 +105,8 @@ impl Shape {
         self.sets_no_new_privs || has_filters && !is_privileged
     }
 
-    /// The permitted set behind `execve`: ambient ones, and for root without `noroot` the bounding set. With `no_new_privs`
-    /// what `drop_capability` took away doesn't come back.
+    /// The permitted set after `execve`: the ambient set, and for root without `noroot` the bounding set. With
+    /// `no_new_privs`, capabilities that `drop_capability` removed don't return.
     fn permitted(&self, has_filters: bool) -> Capabilities {
         let ambient = self.ambient & self.bounding;
         if !self.is_root() || self.secure_bits & 1 != 0 {
@@ -139,7 +140,7 @@ fn every_combination_has_what_systemd_gives_it() {
                 true => set(&["CAP_SYS_ADMIN", "CAP_SETPCAP"]),
                 false => Capabilities::NONE,
             };
-            // `drop_capability` takes CAP_SETUID away before the ambient set is made.
+            // `drop_capability` removes CAP_SETUID before the ambient set is set.
             assert_eq!(
                 own.inheritable,
                 (shape.ambient | kept) & shape.bounding,
@@ -159,7 +160,7 @@ fn every_combination_has_what_systemd_gives_it() {
     }
 }
 
-/// The rule for `no_new_privs`, and that nothing is gained, whatever settings are carried.
+/// The rule for `no_new_privs`, and that no setting adds a privilege.
 #[test]
 fn no_combination_gains_a_privilege_by_the_drop_in() {
     let admin = capability("CAP_SYS_ADMIN");
@@ -168,19 +169,19 @@ fn no_combination_gains_a_privilege_by_the_drop_in() {
         let before = shape.privileges(true);
         for keeps_filters in [true, false] {
             let after = shape.privileges(keeps_filters);
-            let own = Comparison::of(&line, &before, &after, &[shape.rule]);
+            let own = Comparison::new(&line, &before, &after, &[shape.rule]);
             let [case] = own.cases[..] else {
                 panic!("one user and one rule")
             };
             let is_set = shape.no_new_privs(true);
-            // The kernel takes a filter of a process with CAP_SYS_ADMIN, or with no_new_privs.
+            // The kernel accepts a filter of a process with CAP_SYS_ADMIN or `no_new_privs`.
             let has_admin = (shape.permitted(keeps_filters) & admin) == admin
                 && (shape.is_root() || shape.ambient.contains(admin));
             let is_set_after = is_set || !has_admin;
             assert_eq!(case.before.no_new_privs, is_set, "{shape:?}");
             assert_eq!(case.after.no_new_privs, is_set_after, "{shape:?}");
             assert_eq!(own.keeps_privs, !is_set, "{shape:?}");
-            // Without filters systemd 255 leaves CAP_SETUID to root with no_new_privs.
+            // Without filters systemd 255 keeps CAP_SETUID of root with `no_new_privs`.
             let is_left = !keeps_filters && shape.permitted(true) != shape.permitted(false);
             let expected: &[&str] = if is_left { &["CAP_SETUID"] } else { &[] };
             assert_eq!(own.gained(), expected, "{shape:?} {case:?}");
@@ -199,7 +200,7 @@ fn line(changes_user: bool) -> CommandLine {
     lines.unwrap().remove(0)
 }
 
-/// The settings of a unit, by their texts.
+/// The privileges of a unit with these settings.
 fn of_unit(lines: &[(&str, &str)]) -> Privileges {
     let assignment = |(key, value): &(&str, &str)| systemd::Assignment {
         section: "Service".to_owned(),
@@ -207,7 +208,7 @@ fn of_unit(lines: &[(&str, &str)]) -> Privileges {
         value: (*value).to_owned(),
     };
     let lines: Vec<systemd::Assignment> = lines.iter().map(assignment).collect();
-    Privileges::of(Settings(&lines), true, Credentials::MANAGER, &|user| {
+    Privileges::new(Settings(&lines), true, Credentials::MANAGER, &|user| {
         user == "toor"
     })
 }
@@ -221,7 +222,7 @@ fn settings_are_read_as_systemd_reads_them() {
     assert_eq!(users(&[("User", "www"), ("User", "")]), [User::Unset]);
     assert_eq!(users(&[("User", "%i")]), [User::Root, User::Other]);
     assert_eq!(users(&[("DynamicUser", "yes")]), [User::Other]);
-    // A switch with no value that systemd knows stays as it was.
+    // An invalid value leaves a switch unchanged.
     for (value, is_set) in [("yes", true), ("no", false), ("", true), ("maybe", true)] {
         let own = of_unit(&[("NoNewPrivileges", "on"), ("NoNewPrivileges", value)]);
         assert_eq!(own.sets_no_new_privs, is_set, "{value}");

@@ -1,4 +1,4 @@
-//! What is written is read again, and what systemd reads is read alike.
+//! Written words are parsed unchanged, and parsing agrees with systemd.
 
 use std::ffi::OsStr;
 
@@ -17,7 +17,7 @@ fn words(line: &str) -> Result<Vec<Vec<u8>>, Unbalanced> {
     Ok(words)
 }
 
-/// As `extract_first_word` of systemd 252 reads them.
+/// The results of `extract_first_word` in systemd 252.
 #[test]
 fn quotes_and_escapes_of_c_are_read() {
     for (line, expected) in [
@@ -30,7 +30,7 @@ fn quotes_and_escapes_of_c_are_read() {
             &["AA\u{e9}\u{1f600}".as_bytes()],
         ),
         (r"\xff \377", &[b"\xff", b"\xff"]),
-        // An unknown escape stays, and those beside it are read.
+        // An unknown escape is kept, and known ones beside it are parsed.
         (
             r"\q\x41 \x0 \x00 \400 \u0000 \ud800",
             &[
@@ -57,7 +57,7 @@ fn quotes_and_escapes_of_c_are_read() {
     }
 }
 
-/// Bytes of every kind, most of them such as begin something.
+/// Random bytes, most of them with a meaning in the syntax.
 fn bytes(rng: &mut Rng) -> Vec<u8> {
     let length = rng.range(0..=12);
     let byte = |_| match rng.chance(1, 3) {
@@ -80,7 +80,7 @@ fn what_is_written_is_read_again() {
         let line = texts.join(" ");
         assert_eq!(words(&line), Ok(originals.clone()), "{line:?}");
         assert!(!line.contains(|c: char| c.is_control()), "{line:?}");
-        // A line that goes on in the next one would end with an odd number of backslashes.
+        // An odd number of backslashes at the end would continue the line.
         assert!(!line.ends_with('\\'), "{line:?}");
         let doubled = |sign: u8| {
             let own = originals[0].iter().flat_map(|byte| match *byte == sign {
