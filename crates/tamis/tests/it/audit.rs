@@ -136,7 +136,7 @@ sys.stdin.readline()
 os.kill(child, 9)
 "#;
 
-/// What `audit` says of the child.
+/// The entry of `audit` for the child.
 fn audit_threads(how: &str) -> Option<Output> {
     let mut python = Command::new("python3");
     python.args(["-c", THREADS, how]);

@@ -1,4 +1,4 @@
-//! `tamis record` where something is missing that a back end needs: the next one is taken, and it is said.
+//! `tamis record` without a requirement of a back end: the next back end is used, and the message says so.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -10,7 +10,7 @@ use tamis_testkit::toolchains::stderr_text;
 use crate::TAMIS;
 use crate::recording::is_without_tracepoints;
 
-/// What a shell prints that first runs these lines in namespaces of its own, and then records a command.
+/// The output of a shell that runs these lines in its own namespaces, and then records a command.
 fn recorded_behind(lines: &str, options: &str) -> Output {
     let script =
         format!("via=\n{lines}\nexec $via \"$0\" record {options} -- sh -c 'cd /; exit 3'");
@@ -34,7 +34,7 @@ fn is_impossible() -> bool {
     false
 }
 
-/// What the shell does before, what is said then, and whether only a command can be recorded.
+/// The shell's preparation, the message, and whether only a command can be recorded.
 const MISSING: [(&str, &str); 5] = [
     (
         "mount -t tmpfs none /sys/kernel/btf",
@@ -71,7 +71,7 @@ fn what_a_back_end_lacks_is_said_and_the_next_one_records() {
             "{lines}: {text}"
         );
         assert!(text.contains("x86_64 chdir"), "{lines}: {text}");
-        // Where only eBPF can do what is asked, nothing runs.
+        // Without eBPF nothing can be recorded, and nothing runs.
         for options in ["--backend ebpf", "--time", "--confined"] {
             let output = recorded_behind(lines, options);
             let text = stderr_text(&output);

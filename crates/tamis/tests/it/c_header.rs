@@ -19,7 +19,7 @@ errno(EPERM) write(fd != errno && fd >= narrow), mmap(addr == wide || addr in se
 errno(ENOENT) read(fd == idle || fd != idle)
 ";
 
-/// A file that includes the header alone, twice, and uses nothing but what the header gives it.
+/// A file that includes only the header, twice, and uses only its declarations.
 const MAIN: &str = "\
 #include \"filter.h\"
 #include \"filter.h\"

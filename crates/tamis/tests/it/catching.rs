@@ -65,7 +65,7 @@ fn the_same_platforms_work_whatever_the_program_is_linked_with() {
     }
 }
 
-/// What rules did to a shell script: its standard output and the counts of each rule.
+/// The effect of rules on a shell script: its standard output and the counts of each rule.
 fn injected(platform: &str, rules: &str, script: &str) -> (String, Vec<(u64, u64)>) {
     // Standard error is for the document.
     let script = format!("exec 2>/dev/null; {script}");

@@ -1,4 +1,4 @@
-//! What the command line does with files, pipes, limits and exit codes; texts are in `tests/golden`.
+//! The command line with files, pipes, limits and exit codes; texts are in `tests/golden`.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -71,7 +71,7 @@ fn input_that_nobody_asked_to_read_is_told() {
     writer.write_all(b"allow read\n").unwrap();
     assert!(refuses(reader.into()));
     drop(writer);
-    // A named one, of which the end is all that comes.
+    // A named file with only the end of the text.
     let fifo = folder.join("fifo");
     let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
     assert!(made.success());
@@ -543,7 +543,7 @@ fn run_says_that_a_filter_must_allow_execve() {
     }
 }
 
-/// What base64 stands for.
+/// The bytes of a base64 text.
 fn decoded(text: &str) -> Vec<u8> {
     let digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let values: Vec<usize> = text.chars().filter_map(|c| digits.find(c)).collect();
@@ -574,7 +574,8 @@ fn the_annotation_of_crun_is_the_raw_program() {
     }
 }
 
-/// The kernel can't tell, and would take it with the halves of arguments swapped: here it would allow what it denies.
+/// The kernel can't detect the byte order, and would accept the filter with swapped halves of arguments: here it would
+/// allow denied calls.
 #[test]
 fn a_filter_of_the_other_order_of_bytes_is_not_installed() {
     let folder = folder("other-order");

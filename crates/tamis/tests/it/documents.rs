@@ -1,4 +1,4 @@
-//! Where results, documents and messages go, and what is in them that a terminal shows.
+//! The destinations of results, documents and messages, and control characters in them.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -199,7 +199,7 @@ fn an_empty_name_is_told() {
     assert!(text.contains("the name of an input is empty"), "{text}");
 }
 
-/// A file that is no policy, and is said to be one, has a mistake in each line.
+/// A file that isn't a policy, given as one, has an error in each line.
 #[test]
 fn errors_of_one_kind_are_a_few_and_a_count() {
     let folder = folder("many");
@@ -305,7 +305,7 @@ fn a_policy_in_the_place_of_a_command_is_told() {
     }
 }
 
-/// Who forgets the input, or has a shell put two policies behind `-o`, keeps both.
+/// Policies are not overwritten if the input is missing, or a shell expands `-o` to two policies.
 #[test]
 fn a_policy_is_not_overwritten_by_a_program() {
     let folder = folder("kept");

@@ -17,7 +17,7 @@ fn tamis(args: &[&str]) -> Output {
         .expect("tamis starts")
 }
 
-/// A shell under two filters that has told its number and waits for its input to end.
+/// A shell under two filters that has printed its process ID and waits for the end of its input.
 fn filtered(first: &Path, second: &Path) -> (Child, String) {
     let mut child = Command::new(TAMIS)
         .args(["run", "--quiet", "--no-explain", "-p"])

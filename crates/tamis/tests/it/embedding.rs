@@ -1,4 +1,4 @@
-//! Filters as source code: the programs that the book shows are built with what tamis writes, and run.
+//! Filters as source code: the programs in the book are built with the output of tamis, and run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -244,7 +244,7 @@ func main() {
 }
 ";
 
-/// A file of the generated package, which sees what it doesn't export.
+/// A file of the generated package, which can use unexported names.
 const GO_DUMP_INSIDE: &str = "\
 package server
 
@@ -275,7 +275,7 @@ func Dump() {
 }
 ";
 
-/// What the proved template makes of the values.
+/// The proved template, bound to the values.
 fn bound(policy: &str, values: &[u64]) -> Vec<u8> {
     let mut sources = Sources::new();
     let source = sources.add("server.tamis", policy);

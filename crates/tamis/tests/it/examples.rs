@@ -1,4 +1,4 @@
-//! The examples of the documents: every command that they show does what they show.
+//! The examples of the documents: every command produces the output that is shown.
 
 use std::fs;
 use std::path::Path;

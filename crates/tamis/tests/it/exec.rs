@@ -1,4 +1,4 @@
-//! `tamis exec`: policies of any language, and what the small program does too.
+//! `tamis exec`: policies of any language, and the equivalence with `tamis-exec`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What is written in another language gives no findings that the policy doesn't give.
+//! Exported policies have no findings that the original doesn't have.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,8 @@ fn exports_have_no_findings_that_the_policy_lacks() {
             assert!(output.status.success(), "{policy}: {output:?}");
             let mut more = findings(text, to);
             more.retain(|finding| !known.contains(finding));
-            // What a unit can't allow for some arguments, it denies: `convert` says so, and refuses unless asked.
+            // A unit denies calls that it can't allow for some arguments only; `convert` reports it and fails unless it
+            // is permitted.
             let is_told = String::from_utf8_lossy(&output.stderr).contains("TM1311");
             more.retain(|finding| !is_told || !finding.contains("no dynamically linked program"));
             // Which systemd reads the text is a note, not a finding about it; systemd compares all 64 bits of the family.

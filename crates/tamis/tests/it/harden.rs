@@ -158,7 +158,7 @@ fn a_hardened_service_gets_the_same_answers_from_fewer_filters() {
     let loaded = loaded.unwrap_or_else(|| panic!("systemd took longer than {LIMIT:?}"));
     let stacks: Vec<&[Program]> = loaded.iter().map(|own| filters(&own.started)).collect();
     let lengths: Vec<usize> = stacks.iter().map(|stack| stack.len()).collect();
-    // What was told of each pair of services.
+    // The report on each pair of services.
     let found = [[0, 1], [0, 2], [3, 4]].map(|pair| pair.map(|index| lengths[index]));
     assert_eq!(told, found);
     assert_eq!(lengths[2], 1);
@@ -181,7 +181,7 @@ fn a_hardened_service_gets_the_same_answers_from_fewer_filters() {
     }
 }
 
-/// The drop-in that hardens a unit of a root, and how many filters there are said to be before and after.
+/// The drop-in that hardens a unit of a root, and the reported numbers of filters before and after.
 fn harden(root: &Path, unit: &Unit, name: &str, option: &str) -> (String, [usize; 2]) {
     let file = root
         .join("etc/systemd/system")
@@ -242,7 +242,7 @@ const UNIT_FILES: [(&str, &str); 9] = [
     ),
 ];
 
-/// What `systemctl cat` of systemd 252 prints for these files.
+/// The output of `systemctl cat` of systemd 252 for these files.
 #[test]
 fn a_unit_is_read_with_the_drop_ins_that_systemd_reads() {
     let root = folder("files");
@@ -277,7 +277,7 @@ fn a_unit_is_read_with_the_drop_ins_that_systemd_reads() {
     }
 }
 
-/// A root with a unit `x` of this text, and what `harden` of it exits with.
+/// A root with a unit `x` of this text, and the exit code of `harden`.
 pub(crate) fn exit_of(root: &Path, unit: &str, options: &[&str]) -> (Option<i32>, String) {
     fs::write(root.join("tamis-exec"), "").unwrap();
     let units = root.join("etc/systemd/system");
@@ -362,7 +362,7 @@ fn a_program_without_a_path_is_the_one_that_systemd_finds() {
     fs::set_permissions(root.join("usr/bin/kill"), executable).unwrap();
     let text = drop_in();
     assert!(has(&text, "/usr/bin/kill"), "{text}");
-    // What the service sees there, or where systemd looks, isn't known here.
+    // The service's view of this path, or systemd's search path, is unknown here.
     for line in [
         "BindReadOnlyPaths=/srv/x:/usr/local/bin",
         "TemporaryFileSystem=/usr",
@@ -455,7 +455,7 @@ fn the_installer_sets_no_new_privs_where_systemd_does() {
             "{settings}: {text}"
         );
     }
-    // One command of a unit may keep what another one must not.
+    // One command of a unit may keep a privilege that another one must not.
     let unit = format!("{PLAIN}{admin}\nUser=www\nExecStartPre=!/bin/true\n");
     let text = drop_in_of(&root, &unit);
     assert!(
@@ -463,7 +463,7 @@ fn the_installer_sets_no_new_privs_where_systemd_does() {
         "{text}"
     );
     assert!(text.contains("ExecStart=/tamis-exec -p "), "{text}");
-    // Where systemd sets none and the kernel wants it, the report says so.
+    // If systemd doesn't set it and the kernel requires it, the report says so.
     for settings in [
         "SecureBits=noroot",
         "User=www\nCapabilityBoundingSet=~CAP_SYS_ADMIN\nExecStartPre=!/bin/true",

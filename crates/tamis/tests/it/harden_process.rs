@@ -17,7 +17,7 @@ use crate::harden::{folder, systemd, tamis};
 const LIMIT: Duration = Duration::from_secs(300);
 /// A path of the installer with everything that systemd takes in the first word and may expand in others.
 const INSTALLER: &str = "ta $${C} %n;mis";
-/// The folder of drop-ins, with what can't be on a line.
+/// The folder of drop-ins, without characters that a unit's line can't contain.
 const OUTPUT: &str = "d $x ${C} %n \"q' \\ \n\u{e9}";
 /// Writes its status to the file that its first argument names.
 const STATUS: &str = r#"
@@ -37,7 +37,7 @@ with open(sys.argv[1], "w") as file:
     file.write(os.readlink("/proc/self/exe") + "\n" + words.replace("\0", "\n"))
 "#;
 
-/// A root whose `/opt` the services see, with the installer and the probes.
+/// A root with a visible `/opt` that contains the installer and the probes.
 fn shared_root(name: &str) -> PathBuf {
     let root = folder(name);
     let shared = root.join("opt");
@@ -87,7 +87,7 @@ fn hardened(root: &Path, unit: &Unit, name: &str, options: &str) -> (Unit, Value
     (unit, serde_json::from_slice(&result.stdout).unwrap())
 }
 
-/// Starts services, and returns what they have written by the names of the files.
+/// Starts services, and returns their output by file name.
 fn start(systemd: &Systemd, shared: &Path, units: &[Unit]) -> impl Fn(&str) -> String {
     let loaded = systemd.start_with(units, Some(shared), LIMIT).unwrap();
     let loaded = loaded.unwrap_or_else(|| panic!("systemd took longer than {LIMIT:?}"));

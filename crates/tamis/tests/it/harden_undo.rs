@@ -17,7 +17,7 @@ fn hardened(name: &str) -> (PathBuf, PathBuf) {
     (root, folder)
 }
 
-/// The exit code of `--undo`, and what it says.
+/// The exit code and output of `--undo`.
 fn undo(root: &Path) -> (Option<i32>, String) {
     let output = tamis(&["harden", "x", "--root", root.to_str().unwrap(), "--undo"]);
     (output.status.code(), stderr_text(&output))
@@ -54,10 +54,10 @@ fn undo_leaves_what_was_there() {
     assert!(drop_in().is_ok());
 }
 
-/// What happens to a folder of drop-ins.
+/// The states of a folder of drop-ins.
 type Change<'a> = &'a dyn Fn(&Path);
 
-/// The states, what undo says, and what is left.
+/// The states, the output of `--undo`, and the remaining files.
 #[test]
 fn undo_works_from_whatever_is_left() {
     let unit = |folder: &Path| folder.parent().unwrap().join("x.service");
@@ -124,7 +124,7 @@ fn undo_leaves_what_others_have_put_there() {
         "{told}"
     );
     assert!(folder.join("tamis.bpf").exists());
-    // What isn't a file of this command's.
+    // A file that this command didn't write.
     fs::rename(folder.join("50-mine.conf"), folder.join("zz-tamis.conf")).unwrap();
     fs::remove_file(folder.join("tamis.bpf")).unwrap();
     fs::create_dir(folder.join("tamis.bpf")).unwrap();

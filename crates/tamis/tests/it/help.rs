@@ -173,7 +173,7 @@ fn folder() -> PathBuf {
     folder
 }
 
-/// A copy of the folder, so that no example finds what another one wrote.
+/// A copy of the folder, so that examples are independent.
 fn copy_of(folder: &Path) -> PathBuf {
     let copy = folder.with_file_name("help");
     let _ = fs::remove_dir_all(&copy);
@@ -196,7 +196,7 @@ fn shell(folder: &Path, line: &str) -> Output {
     child::output(&mut command).expect("a shell")
 }
 
-/// The example as something that only reads its words: `--help` before what is another command's.
+/// The example with `--help`, which only parses its words, before the words of another command.
 fn understood(example: &str) -> String {
     let ends = [" -- ", " --test ", " && ", " | "];
     let own = ends.iter().fold(example, |own, end| {
@@ -255,7 +255,7 @@ fn flags_of_languages_are_listed_where_one_policy_is_compiled() {
             let name = option.name;
             let entry = format!("\n      --{name}");
             assert_eq!(help.contains(&entry), is_listed, "{subcommand} --{name}");
-            // Help is shown only if what stands before it was understood.
+            // Help is shown only if the words before it are valid.
             let flag = format!("--{name}");
             let understood = match option.value_form().split('|').next() {
                 Some("") | None => stdout(&[&subcommand, &flag, "--help"]),
@@ -267,7 +267,7 @@ fn flags_of_languages_are_listed_where_one_policy_is_compiled() {
     assert!(takers > 10, "{takers} commands take options of languages");
 }
 
-/// What `tamis -h` prints on 80 columns.
+/// The output of `tamis -h` on 80 columns.
 fn short_help(path: &[String]) -> String {
     let help = Command::new(TAMIS)
         .args(path)
@@ -302,7 +302,7 @@ fn the_help_of_tamis_is_short_and_names_every_command_once() {
     named.sort_unstable();
     all.sort_unstable();
     assert_eq!(named, all);
-    // What a command line without words gets, and `tamis help`.
+    // The outputs without a command, and of `tamis help`.
     let nothing = Command::new(TAMIS)
         .env("COLUMNS", "80")
         .output()

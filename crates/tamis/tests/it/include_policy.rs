@@ -1,4 +1,4 @@
-//! The macro as the compiler sees it: what it makes of mistakes, which files it depends on, what its arguments do.
+//! The macro as the compiler sees it: errors, dependencies on files, arguments.
 //! The packages of `examples/embedding` build programs with it and run them.
 
 use std::path::{Path, PathBuf};

@@ -16,7 +16,7 @@ const SECRET: &str = "root:$6$saltsaltsalt$hash:19000:0:99999:7:::";
 /// A language that includes.
 struct Language {
     extension: &'static str,
-    /// A policy that includes what stands for `PATH`.
+    /// A policy that includes `PATH`.
     including: &'static str,
     /// A file to include.
     included: &'static str,

@@ -1,4 +1,4 @@
-//! `tamis libseccomp install`: what programs, compilers and Python look for is there and belongs together.
+//! `tamis libseccomp install`: the files for programs, compilers and Python exist and match.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use crate::TAMIS;
 
-/// What the command looks for in tamis's library: a function of libseccomp, and a variable that no other library asks for.
+/// The marks of tamis's library: a function of libseccomp, and a variable that only this library reads.
 const FUNCTION: &str = "seccomp_rule_add_array";
 const VARIABLE: &[u8] = b"TAMIS_EXPLAIN\0";
 

@@ -224,7 +224,7 @@ fn nothing_dangerous_is_learned_of_a_group() {
     }
 }
 
-/// Settings of a unit besides its list of calls, which denies what they deny; and whether they are filters and nothing else.
+/// Settings of a unit besides its list of calls, which denies the same calls; and whether they are only filters.
 const SETTINGS: [(&str, bool); 13] = [
     ("PrivateDevices=yes", false),
     ("ProtectClock=yes", false),
@@ -241,7 +241,7 @@ const SETTINGS: [(&str, bool); 13] = [
     ("RestrictAddressFamilies=AF_UNIX", true),
 ];
 
-/// What is advised to be deleted is deleted, and nothing is lost.
+/// Applying the advice to delete a rule doesn't change the filter.
 #[test]
 fn a_setting_is_deleted_only_if_it_is_nothing_but_a_filter() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lint-settings");

@@ -92,7 +92,7 @@ fn a_stack_without_room_is_an_error_with_a_way_out() {
         return;
     }
     let long = Path::new(env!("CARGO_TARGET_TMPDIR")).join("live-long.bpf");
-    // `ret #allow`, and 4095 times what is never executed: `jset #0x80000000, 0, 0`, but for the last.
+    // `ret #allow`, and 4095 instructions that are never executed: `jset #0x80000000, 0, 0`, except the last.
     let mut insns = vec![[0x06, 0, 0, 0, 0, 0, 0xff, 0x7f]; 4096];
     insns[1..4094].fill([0x45, 0, 1, 1, 0, 0, 0, 0x80]);
     fs::write(&long, insns.concat()).unwrap();

@@ -72,7 +72,7 @@ fn both_forms_are_set_and_the_rest_of_the_text_stays() {
         .output()
         .unwrap();
     assert!(compared.status.success(), "{compared:?}");
-    // What only one runtime is given leaves the other's, which is told.
+    // A policy for one runtime leaves the other's form, with a note.
     let printed = stderr_text(&apply(&folder, &["--runtime", "runc"]));
     assert!(printed.contains("note: the annotation stays"), "{printed}");
     let printed = stderr_text(&apply(&folder, &["--runtime", "crun"]));
@@ -105,7 +105,7 @@ fn a_configuration_that_is_none_is_refused_and_stays() {
     }
 }
 
-/// What the probe of [`POLICY`] prints: the error of a call that has none of its own.
+/// The output of the probe of [`POLICY`]: the error of calls without an error of their own.
 const PROBE: &str = "import ctypes; c = ctypes.CDLL(None, use_errno=True); c.syscall(277, -1, 0, 0, 0); print(ctypes.get_errno())";
 
 #[test]
@@ -135,7 +135,7 @@ fn runtimes_install_what_was_applied() {
     }
 }
 
-/// Whatever isn't allowed kills, so that what a runtime may do without isn't missed either.
+/// All other calls kill the process, so that ignored failures of the runtime are detected too.
 #[test]
 fn the_sets_of_runtimes_are_what_they_need_beside_the_command() {
     if skip::without_live() {
@@ -148,7 +148,7 @@ fn the_sets_of_runtimes_are_what_they_need_beside_the_command() {
         .output()
         .unwrap();
     assert!(recorded.status.success(), "{}", stderr_text(&recorded));
-    // What was learned answers newer calls with ENOSYS before the set allows them.
+    // The learned policy returns ENOSYS for newer calls before the set allows them.
     let learned = Command::new(TAMIS)
         .args(["learn", "-q", "true.json", "-o", "true.tamis"])
         .current_dir(&own)
@@ -170,7 +170,7 @@ fn the_sets_of_runtimes_are_what_they_need_beside_the_command() {
                 skip_runtime(runtime, &output);
                 continue;
             }
-            // crun installs the filter last if it can, and then needs nothing but what `true` needs itself.
+            // crun installs the filter last if it can; then only `true` itself needs calls.
             let is_last = runtime == "crun" && no_new_privs;
             let with_set = format!("{needs}allow @{runtime}\n");
             let learned_with_set = format!("{learned}allow @{runtime}\n");

@@ -1,4 +1,4 @@
-//! Whoever reads the document of a filter with variables can bind it by its table of patches alone.
+//! A filter with variables can be bound by the table of patches in its document alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ bad-arch kill-process
 errno(EPERM) write(fd != log_fd), mprotect(start == address || start in peers), munmap(addr < address)
 ";
 
-/// Values that have different halves, and what `--bind` calls them.
+/// Values with different halves, and their names for `--bind`.
 const BINDINGS: [(&str, &[u64]); 3] = [
     ("log_fd", &[700]),
     ("address", &[0x0123_4567_89ab_cdef]),
@@ -65,7 +65,7 @@ fn raw(document: &Value) -> Vec<u8> {
     bytes
 }
 
-/// What a program in any language would do: store halves of values where the table says.
+/// Stores the halves of values as the table says, as a program in any language would.
 fn patch(document: &mut Value) {
     let patches = document["patches"].as_array().unwrap().clone();
     for patch in patches {
@@ -96,7 +96,7 @@ fn what_the_table_patches_is_what_bind_compiles() {
         patch(&mut document);
         let patched = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("patched-{arch}.bpf"));
         fs::write(&patched, raw(&document)).unwrap();
-        // The compiler makes another program of known numbers, so that the question is what both mean.
+        // The compiler makes another program for constants, so that equivalence has to be proved.
         let mut prove = Command::new(crate::TAMIS);
         prove
             .arg("prove")

@@ -71,7 +71,7 @@ const COMMANDS: [(&str, Says); 35] = [
     ),
 ];
 
-/// What is special: a byte that begins no character. Beside it, nothing.
+/// A byte that begins no character; for comparison, nothing.
 const PARTS: [&[u8]; 2] = [b"", b"\xff"];
 
 /// A profile: the table of `strace -c`.
@@ -101,7 +101,7 @@ fn special(word: &str, part: &[u8]) -> OsString {
     OsString::from_vec(pieces.join(part))
 }
 
-/// An empty folder with the inputs, in whose names is that part.
+/// An empty folder with the inputs, whose names contain this text.
 fn folder(index: usize, part: &[u8]) -> PathBuf {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("paths-{index}"));
     let _ = fs::remove_dir_all(&root);
@@ -166,7 +166,7 @@ fn folder(index: usize, part: &[u8]) -> PathBuf {
     root
 }
 
-/// The files below a folder, their names and content without what is special.
+/// The files below a folder, with names and content without the special text.
 fn files(folder: &Path, root: &Path, found: &mut BTreeMap<Vec<u8>, Vec<u8>>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -185,7 +185,7 @@ fn files(folder: &Path, root: &Path, found: &mut BTreeMap<Vec<u8>, Vec<u8>>) {
     }
 }
 
-/// What a command wrote, without what is special as it is shown: in text, and in text of a document.
+/// The output of a command, without the special text in its two forms: in text, and in a document's text.
 fn plain(bytes: Vec<u8>) -> Vec<u8> {
     match String::from_utf8(bytes) {
         Ok(text) => text.replace(r"\\xff", "").replace(r"\xff", "").into_bytes(),
@@ -193,7 +193,7 @@ fn plain(bytes: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// What a command gives in a folder: its status, what it prints, and the files behind it.
+/// The result of a command in a folder: its status, its output, and the remaining files.
 fn outcome(
     line: &str,
     root: &Path,

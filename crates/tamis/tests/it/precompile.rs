@@ -1,4 +1,4 @@
-//! Families of filters as source code: programs are built with what tamis writes, and run.
+//! Families of filters as source code: programs are built with the output of tamis, and run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -193,7 +193,7 @@ func main() {
 }
 ";
 
-/// A file of the generated package, which sees what it doesn't export.
+/// A file of the generated package, which can use unexported names.
 const GO_DUMP_INSIDE: &str = r#"
 package server
 
@@ -268,7 +268,7 @@ fn every_language_binds_as_the_policy_of_the_combination_does() {
         if second == "true" {
             arguments.extend(["--bind", &set_b]);
         }
-        // A filter for given values may be another one, so both are compared by what they mean.
+        // A filter for given values may be a different program, so equivalence is proved.
         expected.push(tamis(&arguments, &folder).stdout);
     }
     for (toolchain, main) in [(C, C_DUMP), (CXX, C_DUMP), (RUST, RUST_DUMP), (GO, GO_DUMP)] {
@@ -292,7 +292,7 @@ fn every_language_binds_as_the_policy_of_the_combination_does() {
     }
 }
 
-/// Splits what a program wrote at the lengths that `--emit json` says, and compares each filter with the expected one.
+/// Splits the output of a program at the lengths of `--emit json`, and compares each filter with the expected one.
 fn check_filters(language: &str, written: &[u8], expected: &[Vec<u8>], folder: &Path) {
     let matrix = root().join("expected");
     let document = tamis(&["precompile", "server.toml", "--emit", "json"], &matrix).stdout;

@@ -25,7 +25,7 @@ fn readers_take_memory_and_time_in_proportion_to_their_files() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// What reads files that the kernel or tamis itself wrote, or the program that is to run.
+/// Readers of files by the kernel or tamis itself, or of the program to run.
 const OF_SYSTEM: [&str; 23] = [
     "crates/kernel/src/affinity.rs",
     "crates/kernel/src/bpf/map.rs",

@@ -1,4 +1,4 @@
-//! Containers are recorded, and run under what was learned of them.
+//! Containers are recorded, and run under the learned policy.
 //!
 //! A recording of a runtime begins with the first call under the container's filter, so what the runtime does before isn't in
 //! it. The runtime's set of calls is added, for a runtime in Go does not always the same.
@@ -16,13 +16,13 @@ use crate::TAMIS;
 use crate::containers::{RUNTIMES, bundle, podman, running, skip_runtime};
 use crate::recording::is_without_tracepoints;
 
-/// What the container does, and what it prints.
+/// The container's command and its output.
 const SCRIPT: &str = "cd /tmp && echo one >file && cat file && sort -r /proc/sys/kernel/ostype && ls / | wc -l && umask && \\
     (kill -TERM $(sh -c 'echo $PPID')) ; echo $?";
 /// A filter that denies next to nothing, so that there is one from which on calls are recorded.
 const OPEN: &str = "default allow\nbad-arch kill-thread\nerrno(ENOTTY) sync_file_range\n";
 
-/// What runs containers.
+/// The engines of containers.
 #[derive(Clone, Copy, Debug)]
 enum Engine {
     /// A runtime by itself, with its options.
@@ -94,7 +94,6 @@ impl Engine {
         }
     }
 
-    /// What runs the container.
     fn command(self, folder: &Path) -> Command {
         match self {
             Engine::Runtime(runtime) => running(runtime, folder),
@@ -163,7 +162,7 @@ fn check(engine: Engine) {
         .unwrap();
     let said = stderr_text(&recorded);
     assert_eq!(recorded.stdout, expected.stdout, "{engine:?}: {said}");
-    // What a runtime does for the container before its filter: namespaces, mounts, the filter itself.
+    // The runtime's work before its filter: namespaces, mounts, the filter itself.
     let calls = calls(&folder.join("web.json"));
     for call in ["execve", "openat", "kill"] {
         assert!(

@@ -162,7 +162,7 @@ impl Drop for Group {
     }
 }
 
-/// A process that is in the group until its input ends, and writes what it reads.
+/// A process that is in the group until its input ends, and copies its input.
 fn member_of(group: &Group) -> (Child, BufReader<ChildStdout>) {
     let join = format!(
         "echo $$ >{}/cgroup.procs && echo joined && exec cat",
@@ -241,7 +241,7 @@ fn the_calls_of_a_control_group_are_recorded_also_of_tasks_that_join_it() {
     member.wait().expect("it ends");
 }
 
-/// What is recorded is worth more than a quick end until it is shown, not only until the command has ended.
+/// An interrupt doesn't lose the recording, even after the command has ended.
 #[test]
 fn a_signal_after_the_command_loses_nothing() {
     if skip::without_live() {

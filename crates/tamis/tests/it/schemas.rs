@@ -1,4 +1,4 @@
-//! Every `--json` document is what `docs/schemas` says.
+//! Every `--json` document conforms to `docs/schemas`.
 //!
 //! The schemas use a small part of JSON Schema; `tamis_testkit::schema` checks that part and fails on any other, so
 //! that no rule of a schema goes unchecked.

@@ -1,4 +1,4 @@
-//! Folders in which others can write: what is there isn't believed, and what others use later isn't put there.
+//! Folders that other users can write: their files are not trusted, and lasting files are not placed there.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -36,7 +36,7 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Whether nobody but root and this user can change what a path names, or make it.
+/// Whether only root and this user can change or create a path.
 fn is_private(path: &Path) -> bool {
     let own = fs::metadata("/proc/self").unwrap().uid();
     path.ancestors().all(|part| {
@@ -46,13 +46,13 @@ fn is_private(path: &Path) -> bool {
     })
 }
 
-/// What a process that outlives `run --libseccomp` has in `LD_LIBRARY_PATH`, which it reads when that has ended.
+/// The `LD_LIBRARY_PATH` of a process that outlives `run --libseccomp`, and reads it afterwards.
 fn outliving(state: &Path) -> Vec<PathBuf> {
     let (reader, writer) = std::io::pipe().unwrap();
     let (gate, opener) = std::io::pipe().unwrap();
     let script = "(read -r go <&3; echo \"$LD_LIBRARY_PATH\") & exit 0";
     let mut shell = Command::new("sh");
-    // What runs in the background has no standard input.
+    // Background processes have no standard input.
     shell.args(["-c", "exec \"$@\" 3<&0", "sh", TAMIS, "run", "--libseccomp"]);
     shell.args(["--", "sh", "-c", script]);
     shell.env("XDG_STATE_HOME", state);
@@ -65,7 +65,7 @@ fn outliving(state: &Path) -> Vec<PathBuf> {
     lines.map(|line| PathBuf::from(line.unwrap())).collect()
 }
 
-/// Whether this is no test of root's, who alone can make files of others.
+/// Whether this user isn't root: only root can create files of other users.
 fn without_root() -> bool {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     if !is_root {
@@ -154,7 +154,7 @@ fn a_library_that_others_can_replace_is_refused() {
     assert!(!bin.join("prefix").exists());
 }
 
-/// A folder like `/tmp`, with what another user has put there.
+/// A folder like `/tmp`, with a file of another user.
 fn shared(test: &str, put: impl Fn(&Path)) -> Option<PathBuf> {
     if without_root() {
         return None;
@@ -206,7 +206,7 @@ fn nothing_is_written_through_or_into_what_somebody_else_has_put_into_a_folder_f
     assert_eq!(fs::read_to_string(shared.join("file")).unwrap(), "theirs");
     let names: Vec<_> = fs::read_dir(&private).unwrap().collect();
     assert_eq!(names.len(), 1, "{names:?}");
-    // One's own is written, and what isn't there.
+    // The user's own file is written, and a new one.
     for _ in ["new", "again"] {
         let output = tamis(&["compile", "pure-compute", "-o", &to("own")]).output();
         assert!(output.unwrap().status.success());

@@ -71,7 +71,7 @@ fn filters_are_not_written_among_others() {
     let output = tamis(&["optimize", source, source, "-o", text(&stack)]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let empty = folder.join("empty");
-    // What may be meant as a file doesn't become a folder.
+    // A path that may be meant as a file doesn't become a folder.
     let output = tamis(&["optimize", source, source, "-o", text(&empty)]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(!empty.exists());

@@ -1,4 +1,4 @@
-//! `tamis trace` beside strace, and what it leaves as it is.
+//! `tamis trace` compared with strace, and its effects on the command.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -63,7 +63,7 @@ const COMMANDS: [&str; 12] = [
     "find /etc/apt /nonexistent -name a*",
 ];
 
-/// The calls whose arguments or results differ from run to run.
+/// The calls with arguments or results that differ from run to run.
 const DIFFERENT: [&str; 5] = [
     "execve",
     "fstatfs",
@@ -72,7 +72,7 @@ const DIFFERENT: [&str; 5] = [
     "statfs",
 ];
 
-/// Lines without the numbers of tasks, and without what differs.
+/// Lines without task IDs and differing parts.
 fn comparable(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).expect("a trace");
     let is_static = crate::is_static();
@@ -220,7 +220,7 @@ fn several(test: &str) -> Option<PathBuf> {
     toolchains::C.build(&folder, SEVERAL)
 }
 
-/// What is seen of the program.
+/// The traced calls of the program.
 fn check_several(test: &str, options: &[&str]) {
     let Some(program) = several(test) else {
         return;
@@ -237,7 +237,7 @@ fn check_several(test: &str, options: &[&str]) {
     assert_eq!(count("x86:getpid()"), 1, "{lines:#?}");
     assert_eq!(count("x32:getpid()"), 1, "{lines:#?}");
     assert_eq!(count("--- SIGUSR1 {"), 1, "{lines:#?}");
-    // Without a tracer, what is ignored is not delivered.
+    // Without a tracer, ignored signals are not delivered.
     let is_traced = !options.contains(&"ebpf");
     assert_eq!(count("--- SIGCHLD {") == 1, is_traced, "{lines:#?}");
     assert_eq!(count("+++ exited with 3 +++"), 1, "{lines:#?}");
@@ -281,7 +281,7 @@ int main(void) {
 }
 "#;
 
-/// While tamis is stopped, nobody empties the buffer of events.
+/// While tamis is stopped, the buffer of events fills up.
 #[test]
 fn results_of_lost_calls_are_not_those_of_others() {
     if is_without_tracepoints() {
@@ -444,7 +444,7 @@ int main(void) {
 }
 "#;
 
-/// A filter of the command itself that says `trace` has no tracer, and gets what it would get without tamis.
+/// A filter of the command itself with `trace` has no tracer, and its calls fail as without tamis.
 #[test]
 fn filters_of_the_command_answer_as_ever() {
     if is_untraceable() || skip::without_live() {

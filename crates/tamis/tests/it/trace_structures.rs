@@ -225,7 +225,7 @@ fn comparable(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).expect("a trace");
     let lines = text
         .lines()
-        // What the C library does before `main`.
+        // The calls of the C library before `main`.
         .skip_while(|line| !line.contains("stat(\"/dev/null\""))
         .map(|line| {
             line.trim_start_matches(|c: char| c.is_ascii_digit())
@@ -317,7 +317,7 @@ fn structures_are_those_of_strace() {
     assert_eq!(ours.len(), theirs.len());
 }
 
-/// What programs in the kernel see of these calls: structures whose length is constant.
+/// The output of programs in the kernel for these calls: structures of constant length.
 #[test]
 fn structures_of_constant_length_are_seen_in_the_kernel() {
     if is_without_tracepoints() {

@@ -95,7 +95,7 @@ fn built(test: &str, text: &str) -> Option<PathBuf> {
 
 const CALLS: &str = "execve,exit,exit_group,pause";
 
-/// What becomes of calls and tasks, with the numbers of tasks in the order of their first appearance.
+/// Calls and tasks, with tasks numbered in the order of their first appearance.
 fn ends(lines: &[String]) -> Vec<String> {
     let mut names = BTreeMap::new();
     let mut ends: Vec<String> = lines
@@ -119,7 +119,7 @@ fn ends(lines: &[String]) -> Vec<String> {
     ends
 }
 
-/// What strace says of a program.
+/// The output of strace for a program.
 fn by_strace(program: &str) -> Option<Vec<String>> {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-e", &format!("trace={CALLS}"), program]);
