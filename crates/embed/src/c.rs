@@ -213,12 +213,12 @@ const TEMPLATE: &str = r#"/*
 #error "the @options?filters are|filter is@ for the other byte order"
 #endif
 
-@if !options@
 #ifndef __cplusplus
-/* Which the C library hides where it was asked for standard C alone. */
+/* C libraries do not declare it in strict standard C. */
 long syscall(long number, ...);
 #endif
 
+@if !options@
 enum { @name@_insns_len = @max_insns@ };
 
 @if variables@
@@ -349,10 +349,6 @@ static inline int @name@_bind(struct @name@_filter *filter, const struct @name@_
 @end@
 	return 0;
 }
-
-/*
- * Installs a filter that @name@_bind made. `flags` are those of seccomp(2); `no_new_privs` says whether to give up,
- * for good, that programs run with more privileges, without which only a privileged process may install filters.
 @else@
 @if variables@
 
@@ -384,18 +380,18 @@ static inline int @name@_bind(struct sock_filter *filter, const struct @name@_va
 	return 0;
 }
 @end@
+@end@
 
 /*
-@if variables@
- * Installs a filter of @name@_insns_len instructions, which @name@_bind made. `flags` are
+@if options@
+ * Installs a filter made by @name@_bind.
 @else@
- * Installs a filter of @name@_insns_len instructions, which is @name@ itself. `flags` are
+ * Installs a filter of @name@_insns_len instructions@variables?, made by |, such as @@name@@variables?_bind@.
 @end@
- * those of seccomp(2); `no_new_privs` says whether to give up, for good, that programs run with more privileges,
- * without which only a privileged process may install filters.
-@end@
- * Returns 0, the descriptor of the listener if SECCOMP_FILTER_FLAG_NEW_LISTENER asks for one, or -1 with errno; that
- * is ESRCH if SECCOMP_FILTER_FLAG_TSYNC could not reach all threads.
+ * `flags` are those of seccomp(2). If `no_new_privs` is not 0, PR_SET_NO_NEW_PRIVS is set first, for good: programs
+ * that are executed later gain no privileges. Otherwise it must be set already, or the process have CAP_SYS_ADMIN.
+ * Returns 0, the descriptor of the listener if SECCOMP_FILTER_FLAG_NEW_LISTENER is set, or -1 with errno; ESRCH
+ * means that SECCOMP_FILTER_FLAG_TSYNC could not synchronise all threads.
  */
 @if options@
 static inline int @name@_install(const struct @name@_filter *filter, unsigned int flags, int no_new_privs)

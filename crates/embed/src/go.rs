@@ -429,10 +429,10 @@ var sysSeccomp = map[string]uintptr{
 	@seccomp_numbers@
 }[runtime.GOARCH]
 
-// Install installs the filter. flags are those of seccomp(2), as a rule [FlagTsync]; noNewPrivs says whether to give up,
-// for good, that programs run with more privileges, without which only a privileged process may install
-// filters. The result is the descriptor of the listener if a flag asks for one, else 0. The error is a
-// [syscall.Errno], ESRCH if [FlagTsync] could not reach all threads.
+// Install installs the filter. flags are those of seccomp(2), usually [FlagTsync]. With noNewPrivs, PR_SET_NO_NEW_PRIVS is
+// set first, for good: programs that are executed later gain no privileges. Otherwise it must be set already, or the
+// process have CAP_SYS_ADMIN. The result is the descriptor of the listener if a flag requests one, else 0. The error is
+// a [syscall.Errno]; ESRCH means that [FlagTsync] could not synchronise all threads.
 func (f Filter) Install(flags uint32, noNewPrivs bool) (int, error) {
 	const (
 		setNoNewPrivs = 38

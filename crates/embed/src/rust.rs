@@ -487,12 +487,12 @@ unsafe extern "C" {
 }
 
 impl Filter {
-    /// Installs the filter. `flags` are those of `seccomp(2)`, 0 for none; `no_new_privs` says whether to give up, for
-    /// good, that programs run with more privileges, without which only a privileged process may install
-    /// filters. The result is the descriptor of the listener if a flag asks for one, else 0.
+    /// Installs the filter. `flags` are those of `seccomp(2)`, 0 for none. With `no_new_privs`, `PR_SET_NO_NEW_PRIVS` is
+    /// set first, for good: programs that are executed later gain no privileges. Otherwise it must be set already, or
+    /// the process have `CAP_SYS_ADMIN`. The result is the descriptor of the listener if a flag requests one, else 0.
     ///
     /// # Errors
-    /// What the kernel says; `ESRCH` if [`FLAG_TSYNC`] could not reach all threads.
+    /// The kernel's error; `ESRCH` means that [`FLAG_TSYNC`] could not synchronise all threads.
     pub fn install(&self, flags: u32, no_new_privs: bool) -> io::Result<c_int> {
         const PR_SET_NO_NEW_PRIVS: c_int = 38;
         const SECCOMP_SET_MODE_FILTER: c_ulong = 1;

@@ -1,4 +1,4 @@
-//! The header for C: self-contained, and clean in every standard of C and C++ that it is written for.
+//! The headers for C, of a filter and of a family: self-contained, and clean in every supported standard of C and C++.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,35 @@ int main(void)
 }
 ";
 
+/// The same declarations and rules, with an option.
+const MATRIX: &str = "\
+policy = \"filter.tamis\"
+arch = \"x86_64\"
+[option.quiet]
+true = {}
+false = { rules = \"errno(EPERM) getpid\" }
+[option.level]
+one = {}
+two = { rules = \"errno(EPERM) getuid\" }
+";
+
+/// The same for the family.
+const FAMILY_MAIN: &str = "\
+#include \"family.h\"
+#include \"family.h\"
+
+int main(void)
+{
+	struct family_filter filter;
+	const struct family_config config = { 1, family_level_one };
+	const struct family_values values = { 7, 8, 9, { 10, 11 }, 12 };
+
+	if (family_bind(&filter, &config, &values) != 0)
+		return 1;
+	return family_install(&filter, 0, 1) < 0;
+}
+";
+
 const C_STANDARDS: [&str; 6] = ["c99", "c11", "c17", "gnu99", "gnu11", "gnu17"];
 const CXX_STANDARDS: [&str; 4] = ["c++11", "c++17", "c++20", "gnu++20"];
 
@@ -50,23 +79,39 @@ const WARNINGS: [&str; 6] = [
 fn folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_header");
     fs::create_dir_all(&folder).unwrap();
-    let policy = folder.join("filter.tamis");
-    fs::write(&policy, POLICY).unwrap();
-    fs::write(folder.join("main.c"), MAIN).unwrap();
-    let written = Command::new(crate::TAMIS)
-        .arg("compile")
-        .arg(policy)
-        .args(["--arch", "x86_64", "--emit", "c", "-o"])
-        .arg(folder.join("filter.h"))
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&written.stderr);
-    assert!(written.status.success(), "{printed}");
+    let inputs = [
+        ("filter.tamis", POLICY),
+        ("family.toml", MATRIX),
+        ("filter.c", MAIN),
+        ("family.c", FAMILY_MAIN),
+    ];
+    for (name, text) in inputs {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    let filter = [
+        "compile",
+        "filter.tamis",
+        "--arch",
+        "x86_64",
+        "-o",
+        "filter.h",
+    ];
+    let family = ["precompile", "family.toml", "-o", "family.h"];
+    for arguments in [&filter[..], &family] {
+        let written = Command::new(crate::TAMIS)
+            .args(arguments)
+            .args(["--emit", "c"])
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let printed = String::from_utf8_lossy(&written.stderr);
+        assert!(written.status.success(), "{printed}");
+    }
     folder
 }
 
 #[test]
-fn the_header_is_clean_in_every_standard() {
+fn headers_are_clean_in_every_standard() {
     if !cfg!(target_arch = "x86_64") {
         return;
     }
@@ -77,7 +122,7 @@ fn the_header_is_clean_in_every_standard() {
         let built = Command::new(compiler)
             .args(WARNINGS)
             .arg(format!("-std={standard}"))
-            .args(["-fsyntax-only", "-x", language, "main.c"])
+            .args(["-fsyntax-only", "-x", language, "filter.c", "family.c"])
             .current_dir(&folder)
             .output();
         match built {
