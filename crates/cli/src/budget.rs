@@ -2,7 +2,7 @@
 //!
 //! The process has one budget. Searches take its [`Stop`] and end early with a partial result. Code that does not check
 //! the clock - readers, the layout of filters, propagation in the solver, documents - is ended from outside: by a
-//! thread shortly after the time limit, or by the [allocator](super::memory) at the memory limit. The process then
+//! thread shortly after the time limit, or by the allocator (`memory`) at the memory limit. The process then
 //! prints its current stage and exits with the code for giving up.
 //!
 //! The limits have no effect once the answer is being written.

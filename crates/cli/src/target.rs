@@ -13,7 +13,7 @@ use tamis_session::{LoadOptions, Loaded, Policy, check};
 use super::load::LoadArgs;
 use super::{Failure, Global, budget, profile};
 
-/// Targets of optimisation; `--kernel` is an option of [`LoadArgs`](super::load::LoadArgs).
+/// Targets of optimisation; `--kernel` is an option of [`LoadArgs`].
 #[derive(clap::Args, Debug, Default)]
 #[command(next_help_heading = "Compiling")]
 pub struct TargetArgs {
