@@ -90,7 +90,7 @@ fn check_one(example: &Example, binary: &Path, work: &Path) -> Result<(), String
     if !command.starts_with("tamis ") {
         return Ok(());
     }
-    let outcome = command::run(binary, &command::split(&command, binary)?, work, None)?;
+    let outcome = command::run(binary, &command::split(&command, "tamis")?, work, None)?;
     let written = outcome.stderr + &String::from_utf8_lossy(&outcome.stdout);
     compared(example, &written, outcome.status)
 }

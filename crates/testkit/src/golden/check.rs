@@ -34,7 +34,7 @@ pub(super) struct CheckResult {
 /// If the golden is malformed or its commands cannot be run, as a sentence.
 pub(super) fn check(
     golden: &Golden,
-    binary: &Path,
+    (program, binary): (&str, &Path),
     work: &Path,
     is_blessing: bool,
 ) -> Result<CheckResult, String> {
@@ -45,6 +45,7 @@ pub(super) fn check(
         .collect::<Result<_, _>>()?;
     let mut checker = Checker {
         golden,
+        program,
         binary,
         work,
         is_blessing,
@@ -84,6 +85,8 @@ enum Work {
 
 struct Checker<'a> {
     golden: &'a Golden,
+    /// What the commands call the program.
+    program: &'a str,
     binary: &'a Path,
     work: &'a Path,
     is_blessing: bool,
@@ -104,7 +107,7 @@ impl Checker<'_> {
         let stdin = stdin.map_err(|error| at_line(error.to_string()))?;
         let mut failures = Vec::new();
         let outcome = match &step.work {
-            Work::Run(command) => command::split(command, self.binary)
+            Work::Run(command) => command::split(command, self.program)
                 .and_then(|split| command::run(self.binary, &split, self.work, stdin.as_deref())),
             Work::Pass(name) => self.run_pass(name, step, &mut failures),
         };
@@ -342,7 +345,7 @@ mod tests {
         let golden = Golden::parse(text)?;
         check(
             &golden,
-            Path::new("/bin/cat"),
+            ("tamis", Path::new("/bin/cat")),
             &scratch.path().join("work"),
             is_blessing,
         )

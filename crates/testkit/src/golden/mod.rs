@@ -27,7 +27,7 @@ use file::Golden;
 pub struct Setup {
     /// The program that all commands of the goldens are of.
     pub binary: PathBuf,
-    /// The package that has the test target, for messages.
+    /// The package that has the test target; its program has the same name.
     pub package: &'static str,
     /// The directory of the goldens.
     pub root: PathBuf,
@@ -86,7 +86,7 @@ fn run(setup: &Setup, name: &str, path: &Path) -> Result<(), Failed> {
     let is_blessing = env::var("TAMIS_BLESS").is_ok_and(|value| value == "1");
     let work = setup.work.join("golden").join(name);
     let golden = Golden::parse(&text)?;
-    let checked = check::check(&golden, &setup.binary, &work, is_blessing)?;
+    let checked = check::check(&golden, (setup.package, &setup.binary), &work, is_blessing)?;
     if is_blessing && checked.blessed != golden {
         let blessed = checked.blessed.to_string();
         if Golden::parse(&blessed)?.sections.len() != checked.blessed.sections.len() {
