@@ -155,7 +155,8 @@ pub(crate) fn confirm(
 ) -> Result<Judged, CompileError> {
     let method = proved(answer)?;
     let limits = at_most(&effort.limits, &OPINION);
-    let agreement = agreement([given, made], &limits, &effort.stop).map_err(error)?;
+    let agreement = agreement([given, made], &limits, &effort.stop)
+        .map_err(|disagreement| error(&disagreement))?;
     let do_gates_agree = match method {
         Method::Gates => false,
         Method::Diagrams { .. } => do_gates_agree(given, made, &limits, effort)?,
@@ -212,7 +213,7 @@ fn at_most(limits: &Limits, most: &Limits) -> Limits {
 }
 
 /// A disagreement of the judges as the reason why there is no result.
-fn error(disagreement: Disagreement) -> CompileError {
+fn error(disagreement: &Disagreement) -> CompileError {
     match disagreement {
         Disagreement::Answers(found) => CompileError::Miscompiled {
             witness: Box::new(found.data.into()),
@@ -220,8 +221,8 @@ fn error(disagreement: Disagreement) -> CompileError {
             actual_ret: found.right,
         },
         Disagreement::Misread { reading, data } => CompileError::Misread {
-            reading,
-            witness: Box::new(data.into()),
+            reading: *reading,
+            witness: Box::new((*data).into()),
         },
         Disagreement::TooLarge(_) => CompileError::Unjudged(Unjudged::TooLarge),
         Disagreement::Stopped => CompileError::Unproven {

@@ -11,22 +11,22 @@ const MAX_EXCLUDED: usize = 8;
 
 /// A set of values that contains the actual value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fact {
+pub(crate) struct Fact {
     /// The least possible value.
-    pub low: u32,
+    pub(crate) low: u32,
     /// The greatest possible value.
-    pub high: u32,
+    pub(crate) high: u32,
     /// The bits known to be clear.
-    pub clear: u32,
+    pub(crate) clear: u32,
     /// The bits known to be set.
-    pub set: u32,
+    pub(crate) set: u32,
     excluded: [u32; MAX_EXCLUDED],
     excluded_len: usize,
 }
 
 impl Fact {
     /// Any value.
-    pub const ANY: Fact = Fact {
+    pub(crate) const ANY: Fact = Fact {
         low: 0,
         high: u32::MAX,
         clear: 0,
@@ -36,7 +36,7 @@ impl Fact {
     };
 
     /// Exactly this value.
-    pub const fn exactly(k: u32) -> Fact {
+    pub(crate) const fn exactly(k: u32) -> Fact {
         Fact {
             low: k,
             high: k,
@@ -47,7 +47,7 @@ impl Fact {
     }
 
     /// An interval, with the bits that follow from it; `None` if it is empty.
-    pub fn between(low: u32, high: u32) -> Option<Fact> {
+    pub(crate) fn between(low: u32, high: u32) -> Option<Fact> {
         Fact {
             low,
             high,
@@ -57,7 +57,7 @@ impl Fact {
     }
 
     /// These bits clear and those set; `None` if a bit is both.
-    pub fn bits(clear: u32, set: u32) -> Option<Fact> {
+    pub(crate) fn bits(clear: u32, set: u32) -> Option<Fact> {
         Fact {
             clear,
             set,
@@ -67,12 +67,12 @@ impl Fact {
     }
 
     /// The only possible value, if there is exactly one.
-    pub fn constant(self) -> Option<u32> {
+    pub(crate) fn constant(self) -> Option<u32> {
         (self.low == self.high).then_some(self.low)
     }
 
     /// Whether the value is possible.
-    pub fn admits(&self, k: u32) -> bool {
+    pub(crate) fn admits(&self, k: u32) -> bool {
         self.low <= k
             && k <= self.high
             && k & self.clear == 0
@@ -81,7 +81,7 @@ impl Fact {
     }
 
     /// The answer of a test against a constant, if it is the same for all possible values.
-    pub fn answer(&self, test: Test, k: u32) -> Option<bool> {
+    pub(crate) fn answer(&self, test: Test, k: u32) -> Option<bool> {
         let (always, never) = match test {
             Test::Eq => (self.constant() == Some(k), !self.admits(k)),
             Test::Gt => (self.low > k, self.high <= k),
@@ -102,7 +102,7 @@ impl Fact {
     }
 
     /// The remaining values if a test against a constant has this outcome; `None` if there are none.
-    pub fn after(&self, test: Test, k: u32, holds: bool) -> Option<Fact> {
+    pub(crate) fn after(&self, test: Test, k: u32, holds: bool) -> Option<Fact> {
         if (test, holds) == (Test::Eq, true) {
             return self.admits(k).then(|| Fact::exactly(k));
         }
@@ -129,7 +129,7 @@ impl Fact {
     }
 
     /// The values that both admit; `None` if there are none.
-    pub fn both(mut self, other: &Fact) -> Option<Fact> {
+    pub(crate) fn both(mut self, other: &Fact) -> Option<Fact> {
         if let Some(k) = other.constant() {
             return self.admits(k).then(|| Fact::exactly(k));
         }
@@ -144,7 +144,7 @@ impl Fact {
     }
 
     /// The values that either admits.
-    pub fn either(self, other: &Fact) -> Fact {
+    pub(crate) fn either(self, other: &Fact) -> Fact {
         let mut joined = Fact {
             low: self.low.min(other.low),
             high: self.high.max(other.high),
@@ -161,7 +161,7 @@ impl Fact {
     }
 
     /// The same fact with its parts refined by each other.
-    pub fn settled(self) -> Fact {
+    pub(crate) fn settled(self) -> Fact {
         let mut settled = self;
         while settled.constant().is_none()
             && let Some(sharper) = settled.sharpened()

@@ -23,9 +23,9 @@ const MAX_KEPT: usize = 256;
 
 /// The states in each block of a graph.
 #[derive(Debug, Default)]
-pub struct Flow {
+pub(crate) struct Flow {
     /// The values to which states refer.
-    pub values: Values,
+    pub(crate) values: Values,
     /// By block, its results.
     blocks: Vec<Known>,
     entry: Option<BlockId>,
@@ -96,18 +96,18 @@ struct Edges {
 
 impl Flow {
     /// The state on entry to a block; `None` if no input reaches it, or if it only returns a constant.
-    pub fn entry(&self, id: BlockId) -> Option<State> {
+    pub(crate) fn entry(&self, id: BlockId) -> Option<State> {
         self.blocks[id.index()].entry
     }
 
     /// The state after the last instruction of a block, before its end.
-    pub fn at_end(&self, id: BlockId) -> Option<State> {
+    pub(crate) fn at_end(&self, id: BlockId) -> Option<State> {
         self.blocks[id.index()].last
     }
 
     /// The state on one side of the branch that ends a block; `None` if no input takes that side, or if it leads to a
     /// block that only returns a constant.
-    pub fn along(&self, id: BlockId, holds: bool) -> Option<State> {
+    pub(crate) fn along(&self, id: BlockId, holds: bool) -> Option<State> {
         let known = &self.blocks[id.index()];
         let [yes, no] = known.sides;
         let facts = if holds { yes? } else { no? };
@@ -115,37 +115,37 @@ impl Flow {
     }
 
     /// The outcome of the test that ends a block, if known.
-    pub fn answer(&self, id: BlockId) -> Option<bool> {
+    pub(crate) fn answer(&self, id: BlockId) -> Option<bool> {
         self.blocks[id.index()].answer
     }
 
     /// Whether a block has a test of unknown outcome and a single edge into it.
-    pub fn is_undecided(&self, id: BlockId) -> bool {
+    pub(crate) fn is_undecided(&self, id: BlockId) -> bool {
         let known = &self.blocks[id.index()];
         let is_open = known.entry.is_some() && known.answer.is_none();
         is_open && matches!(known.does, Does::Ask(..)) && self.edges.entering(id).len() == 1
     }
 
     /// Whether a block has an instruction that writes the value that is already there, and can therefore be removed.
-    pub fn has_redundant(&self, id: BlockId) -> bool {
+    pub(crate) fn has_redundant(&self, id: BlockId) -> bool {
         self.blocks[id.index()].has_redundant
     }
 
     /// Applies new ids of blocks, some of which were removed.
-    pub fn renumber(&mut self, new_ids: &[Option<BlockId>]) {
+    pub(crate) fn renumber(&mut self, new_ids: &[Option<BlockId>]) {
         let mut ids = new_ids.iter().map(Option::is_some);
         self.blocks.retain(|_| ids.next().unwrap_or(false));
         self.entry = self.entry.and_then(|entry| new_ids[entry.index()]);
     }
 
     /// Starts again at the next update.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.entry = None;
     }
 
     /// Computes the states of the present graph, with its blocks in [reverse postorder](Cfg::reverse_postorder).
     /// Linear time.
-    pub fn update(&mut self, graph: &Cfg, order: &[BlockId]) {
+    pub(crate) fn update(&mut self, graph: &Cfg, order: &[BlockId]) {
         let kept = self.values.len() + self.ops.len();
         if self.entry != Some(graph.entry()) || kept > MAX_KEPT * graph.len() {
             self.values.clear();

@@ -13,59 +13,59 @@ const MAX_FACTS: usize = 16;
 
 /// The place of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct List {
+pub(crate) struct List {
     start: u32,
     len: u32,
 }
 
 /// The place of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FactId(u32);
+pub(crate) struct FactId(u32);
 
 /// An unfinished list.
 #[derive(Clone, Copy, Debug)]
-pub struct Draft(usize);
+pub(crate) struct Draft(usize);
 
 impl List {
     /// The number of entries.
-    pub const fn len(self) -> usize {
+    pub(crate) const fn len(self) -> usize {
         self.len as usize
     }
 }
 
 /// All lists.
 #[derive(Debug, Default)]
-pub struct Lists {
+pub(crate) struct Lists {
     entries: Vec<(Value, FactId)>,
     facts: Vec<Fact>,
 }
 
 impl Lists {
     /// Removes all lists except the empty one.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.facts.clear();
     }
 
     /// The number of entries of all lists together.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// The values of a list with their facts, the oldest first.
-    pub fn iter(&self, list: List) -> impl Iterator<Item = (Value, &Fact)> {
+    pub(crate) fn iter(&self, list: List) -> impl Iterator<Item = (Value, &Fact)> {
         let entries = self.entries(list).iter();
         entries.map(|(value, fact)| (*value, &self.facts[fact.0 as usize]))
     }
 
     /// The fact about a value.
-    pub fn get(&self, list: List, value: Value) -> Option<&Fact> {
+    pub(crate) fn get(&self, list: List, value: Value) -> Option<&Fact> {
         let id = self.id(list, value)?;
         Some(&self.facts[id.0 as usize])
     }
 
     /// A list with this fact about a value, which replaces an existing fact or is added at the end.
-    pub fn with(&mut self, list: List, value: Value, fact: Fact) -> List {
+    pub(crate) fn with(&mut self, list: List, value: Value, fact: Fact) -> List {
         let known = self.entries(list).iter();
         let place = known.enumerate().find(|(_, (known, _))| *known == value);
         let place = place.map(|(place, (_, fact))| (place, *fact));
@@ -90,47 +90,47 @@ impl Lists {
     }
 
     /// An entry of a list: a value and the place of its fact.
-    pub fn entry(&self, list: List, place: usize) -> (Value, FactId) {
+    pub(crate) fn entry(&self, list: List, place: usize) -> (Value, FactId) {
         self.entries(list)[place]
     }
 
     /// The place of the fact about a value.
-    pub fn id(&self, list: List, value: Value) -> Option<FactId> {
+    pub(crate) fn id(&self, list: List, value: Value) -> Option<FactId> {
         let mut entries = self.entries(list).iter();
         let (_, id) = entries.find(|(known, _)| *known == value)?;
         Some(*id)
     }
 
     /// The fact at a place.
-    pub fn fact(&self, id: FactId) -> Fact {
+    pub(crate) fn fact(&self, id: FactId) -> Fact {
         self.facts[id.0 as usize]
     }
 
     /// Starts a list; until it is finished no other list can be made.
-    pub const fn draft(&self) -> Draft {
+    pub(crate) const fn draft(&self) -> Draft {
         Draft(self.entries.len())
     }
 
     /// Starts a list with the entries of another.
-    pub fn draft_of(&mut self, list: List) -> Draft {
+    pub(crate) fn draft_of(&mut self, list: List) -> Draft {
         let draft = self.draft();
         self.copy(list);
         draft
     }
 
     /// Adds an entry to the unfinished list.
-    pub fn push(&mut self, value: Value, fact: Fact) {
+    pub(crate) fn push(&mut self, value: Value, fact: Fact) {
         let fact = self.add(fact);
         self.entries.push((value, fact));
     }
 
     /// Adds an entry with an existing fact.
-    pub fn push_known(&mut self, value: Value, fact: FactId) {
+    pub(crate) fn push_known(&mut self, value: Value, fact: FactId) {
         self.entries.push((value, fact));
     }
 
     /// Removes the entry of a value from the unfinished list.
-    pub fn retract(&mut self, draft: Draft, value: Value) {
+    pub(crate) fn retract(&mut self, draft: Draft, value: Value) {
         let mut entries = self.entries[draft.0..].iter();
         if let Some(place) = entries.position(|(known, _)| *known == value) {
             self.entries.remove(draft.0 + place);
@@ -138,7 +138,7 @@ impl Lists {
     }
 
     /// The finished list, truncated to the limit; the other list if both are equal.
-    pub fn finish(&mut self, draft: Draft, other: List) -> List {
+    pub(crate) fn finish(&mut self, draft: Draft, other: List) -> List {
         self.entries.truncate(draft.0 + MAX_FACTS);
         let list = self.from(draft.0);
         if !self.are_equal(list, other) {
@@ -149,7 +149,7 @@ impl Lists {
     }
 
     /// Whether two lists have equal entries.
-    pub fn are_equal(&self, left: List, right: List) -> bool {
+    pub(crate) fn are_equal(&self, left: List, right: List) -> bool {
         let facts = |fact: FactId| &self.facts[fact.0 as usize];
         left == right
             || left.len == right.len

@@ -9,9 +9,9 @@
 //! The flow of a block remains valid as long as nothing before the block changes, which is why passes that change
 //! edges go from the end of the program to its beginning.
 
-pub mod fact;
-pub mod flow;
-pub mod lists;
+pub(crate) mod fact;
+pub(crate) mod flow;
+pub(crate) mod lists;
 pub mod live;
 pub mod state;
 pub mod value;

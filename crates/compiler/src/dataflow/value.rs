@@ -99,7 +99,7 @@ impl Values {
     }
 
     /// The number of values, memories and list entries.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.meanings.len() + self.memories.len() + self.lists.len()
     }
 
