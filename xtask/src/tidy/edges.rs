@@ -99,8 +99,8 @@ const ALLOWED: [(&str, Option<&[&str]>); 42] = [
     (
         "cli",
         Some(&[
-            "abi", "bpf", "chart", "compiler", "diag", "export", "kernel", "lint", "meter", "optimize",
-            "platform", "policy", "profile", "prover", "report", "session",
+            "abi", "bpf", "chart", "compiler", "diag", "export", "kernel", "lint", "meter",
+            "optimize", "platform", "policy", "profile", "prover", "report", "session",
         ]),
     ),
     (
