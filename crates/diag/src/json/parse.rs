@@ -283,7 +283,7 @@ mod tests {
                 assert_eq!(number, own);
                 serde_json::from_str(number).unwrap()
             }
-            Content::Text(text) => (&*text).into(),
+            Content::Text(text) => text.into(),
             Content::Array(array) => {
                 let elements = array.elements().map(|value| converted(text, value));
                 elements.collect()
