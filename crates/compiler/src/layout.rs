@@ -19,7 +19,7 @@ use crate::dag::{Dag, Node, NodeId, Question};
 use crate::decisions::Decisions;
 use crate::diagram::Case;
 use crate::formula::Formula;
-use crate::tree::{Run, search};
+use crate::tree::{Run, search, search_with};
 use crate::weights::{DecisionKind, Weights};
 
 /// The longest list of audit values that is tested one after the other.
@@ -262,7 +262,7 @@ pub fn number_line(
         .iter()
         .fold(0, |sum: u64, run| sum.saturating_add(run.weight));
     let runs = with_tail_decided(dag, runs, weights);
-    let node = search(dag, Word::NR, &runs, weights.prices());
+    let node = search_with(dag, Word::NR, &runs, weights.prices(), weights.effort());
     Decided {
         audit,
         weight,
@@ -284,7 +284,7 @@ fn with_tail_decided(dag: &mut Dag, mut runs: Vec<Run>, weights: &Weights<'_>) -
         runs.push(Run {
             first: Arch::X32_BIT,
             weight,
-            node: search(dag, Word::NR, &tail, weights.prices()),
+            node: search_with(dag, Word::NR, &tail, weights.prices(), weights.effort()),
         });
     }
     runs

@@ -100,7 +100,8 @@ pub enum Effort {
     /// The fastest program that the compiler finds.
     #[default]
     Full,
-    /// Each pass runs once.
+    /// Each pass runs once, and the search trees over numbers have bit tests only if they decide: half the work, and about
+    /// 1 % more steps.
     Quick,
 }
 

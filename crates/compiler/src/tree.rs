@@ -32,6 +32,7 @@ use tamis_abi::Word;
 
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
+use crate::options::Effort;
 use bit_tests::one_line::OneLineTests;
 use bit_tests::rest::Grain;
 
@@ -71,7 +72,18 @@ pub struct Run {
 /// asked about before the others. `O(n log n)` for `n` runs, times a constant that is quadratic in
 /// `TABLE_RUNS`.
 pub fn search(dag: &mut Dag, word: Word, runs: &[Run], prices: Prices) -> NodeId {
-    let line = Line::new(word, runs, prices);
+    search_with(dag, word, runs, prices, Effort::Full)
+}
+
+/// As [`search`]; quickly without bit tests that leave a line.
+pub(crate) fn search_with(
+    dag: &mut Dag,
+    word: Word,
+    runs: &[Run],
+    prices: Prices,
+    effort: Effort,
+) -> NodeId {
+    let line = Line::new(word, runs, prices, effort);
     line.solve(dag, 0, line.spans.len())
 }
 
@@ -118,10 +130,11 @@ struct Line {
     /// The runs before they were merged, which say how frequent the values of a span are.
     grains: Vec<Grain>,
     prices: Prices,
+    effort: Effort,
 }
 
 impl Line {
-    fn new(word: Word, runs: &[Run], prices: Prices) -> Line {
+    fn new(word: Word, runs: &[Run], prices: Prices, effort: Effort) -> Line {
         let lasts = runs.iter().skip(1).map(|run| run.first - 1);
         let lasts: Vec<u32> = lasts.chain([u32::MAX]).collect();
         let whole: u128 = runs.iter().map(|run| u128::from(run.weight)).sum();
@@ -152,6 +165,7 @@ impl Line {
             spans: spans.collect(),
             grains,
             prices,
+            effort,
         }
     }
 
@@ -167,8 +181,8 @@ impl Line {
             SHORT_TABLE_RUNS
         };
         if spans.len() <= table_runs {
-            let bit_tests =
-                is_number.then(|| OneLineTests::new(spans, &self.grains, 0, self.prices));
+            let bit_tests = (is_number && self.effort == Effort::Full)
+                .then(|| OneLineTests::new(spans, &self.grains, 0, self.prices));
             return table::build(dag, self.word, spans, self.prices, bit_tests.as_ref());
         }
         if self.prices.is_about_length()

@@ -8,7 +8,7 @@ use tamis_abi::{Arch, Nr};
 use tamis_profile::{Call, Profile};
 
 use crate::cost::Prices;
-use crate::options::CompileOptions;
+use crate::options::{CompileOptions, Effort};
 
 /// How many recorded calls answered from the bitmap count as much as one that runs the filter.
 const CACHED_PER_UNCACHED: u64 = 1024;
@@ -33,6 +33,7 @@ pub struct Weights<'a> {
     profile: Option<&'a Profile>,
     has_bitmap: bool,
     prices: Prices,
+    effort: Effort,
 }
 
 impl<'a> Weights<'a> {
@@ -42,12 +43,18 @@ impl<'a> Weights<'a> {
             profile: options.profile.as_ref(),
             has_bitmap: options.has_bitmap(),
             prices: Prices::on(options.target, options.objective),
+            effort: options.effort,
         }
     }
 
     /// What questions cost.
     pub fn prices(&self) -> Prices {
         self.prices
+    }
+
+    /// The effort of the search for trees.
+    pub fn effort(&self) -> Effort {
+        self.effort
     }
 
     /// The weight of the numbers `first..=last`, all of which are decided alike: their frequency in the profile or in

@@ -192,7 +192,7 @@ fn short_lines_get_the_cheapest_of_all_trees() {
         let count = 1 + numbers.below(5) as usize;
         let runs = random_line(&mut dag, &mut numbers, count);
         let prices = Prices::of(OBJECTIVES[round % 3]);
-        let line = Line::new(Word::NR, &runs, prices);
+        let line = Line::new(Word::NR, &runs, prices, Effort::Full);
         let root = search(&mut dag, Word::NR, &runs, prices);
         let cost = tree_cost(&dag, root, &line.spans, prices);
         assert_eq!(cost, least_cost(&line.spans, prices), "{runs:?} {prices:?}");
@@ -208,7 +208,7 @@ fn tables_come_close_to_the_cheapest_tree_and_cost_what_they_say() {
         let count = 2 + numbers.below(5) as usize;
         let runs = random_line(&mut dag, &mut numbers, count);
         let prices = Prices::of(OBJECTIVES[round % 3]);
-        let line = Line::new(Word::NR, &runs, prices);
+        let line = Line::new(Word::NR, &runs, prices, Effort::Full);
         let table = Table::<f64>::new(&line.spans, prices, None);
         let said = table.cost(0, 0, line.spans.len() - 1);
         let root = table::build(&mut dag, Word::NR, &line.spans, prices, None);
@@ -228,7 +228,7 @@ fn small_numbers_hold_costs_below_their_limit_exactly() {
         let mut dag = Dag::new();
         let count = 7 + numbers.below(50) as usize;
         let runs = random_line(&mut dag, &mut numbers, count);
-        let line = Line::new(Word::NR, &runs, STEPS);
+        let line = Line::new(Word::NR, &runs, STEPS, Effort::Full);
         let small = Table::<f32>::new(&line.spans, STEPS, None);
         let large = Table::<f64>::new(&line.spans, STEPS, None);
         for last in 0..line.spans.len() {
@@ -288,7 +288,7 @@ fn what_is_left_out_makes_no_line_dearer_and_hardly_a_part_that_is_cut() {
         let count = 7 + numbers.below(50) as usize;
         let runs = random_line(&mut dag, &mut numbers, count);
         let prices = Prices::of(OBJECTIVES[round % 3]);
-        let line = Line::new(Word::NR, &runs, prices);
+        let line = Line::new(Word::NR, &runs, prices, Effort::Full);
         let size = line.spans.len();
         let table = Table::<f64>::new(&line.spans, prices, None);
         let all = costs_by_trying(table.layers(), table.heavy());
@@ -320,7 +320,7 @@ fn long_lines_are_decided_rightly_and_no_worse_than_by_halving() {
         // It has no end: which of its values are the frequent ones nobody says.
         runs[count - 1].weight = 0;
         let prices = Prices::of(OBJECTIVES[round % 3]);
-        let line = Line::new(Word::NR, &runs, prices);
+        let line = Line::new(Word::NR, &runs, prices, Effort::Full);
         let root = search(&mut dag, Word::NR, &runs, prices);
         assert_eq!(root, search(&mut dag, Word::NR, &runs, prices));
         let values = one_by_one(&line.spans);
@@ -424,7 +424,7 @@ fn bit_tests_on_small_intervals_are_right_and_pay() {
             .filter(|_| numbers.below(rarity) == 0)
             .collect();
         let runs = allowed_but(&mut dag, start..start + length, &denied);
-        let line = Line::new(Word::NR, &runs, STEPS);
+        let line = Line::new(Word::NR, &runs, STEPS, Effort::Full);
         let root = search(&mut dag, Word::NR, &runs, STEPS);
         with += asked(&dag, root, &runs);
         let root = table::build(&mut dag, Word::NR, &line.spans, STEPS, None);
@@ -464,7 +464,7 @@ fn bit_tests_cost_no_more_than_is_said_of_them() {
         let rarity = 2 + numbers.below(8);
         let denied: Vec<u32> = (0..length).filter(|_| numbers.below(rarity) == 0).collect();
         let runs = allowed_but(&mut dag, 0..length, &denied);
-        let line = Line::new(Word::NR, &runs, STEPS);
+        let line = Line::new(Word::NR, &runs, STEPS, Effort::Full);
         let tests = OneLineTests::new(&line.spans, &line.grains, 0, STEPS);
         // The last run has no end, so its values can't be tested one by one.
         let of_line = (0..line.spans.len()).flat_map(|first| tests.beginning_with(first));

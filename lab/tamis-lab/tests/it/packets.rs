@@ -100,9 +100,9 @@ fn a_jump_that_conversion_makes_too_far_is_refused() {
     let filter = |count| format!("jmp far\n{}far: ret #1\n", loads(count));
     let raw = file("far.bpf", b"");
     let near = file("near.asm", filter(1700).as_bytes());
-    text(&["asm", "--packet", &near, "-o", &raw]);
+    text(&["packets", "asm", &near, "-o", &raw]);
     let far = file("far.asm", filter(1900).as_bytes());
-    let said = error(&["asm", "--packet", &far, "-o", &raw]);
+    let said = error(&["packets", "asm", &far, "-o", &raw]);
     assert!(said.contains("the jump at 0 is too far"), "{said}");
 }
 
