@@ -1,10 +1,10 @@
-//! Instructions whose results nobody reads are removed, unless they may end the program: a load outside of the packet
-//! drops it.
+//! Removal of instructions with dead results, except those that may end the program: a load outside of the packet
+//! returns 0, which drops the packet.
 
 use super::graph::{End, Graph};
 use super::values::{A, Values, X, effect};
 
-/// Per block, the places that are read from its entry on before they are written, as bits.
+/// Per block, the live places at its entry, as bits: those that are read before they are written.
 pub(super) fn live_at_entry(graph: &Graph) -> Vec<u32> {
     let mut live = vec![0; graph.blocks.len()];
     for (id, block) in graph.blocks.iter().enumerate().rev() {
@@ -17,7 +17,7 @@ pub(super) fn live_at_entry(graph: &Graph) -> Vec<u32> {
     live
 }
 
-/// The places that are read by a block's end, or behind it.
+/// The places that are read by a block's end or after it.
 fn live_at_end(end: End, live_at_entry: &[u32]) -> u32 {
     let behind = end.targets().fold(0, |live, to| live | live_at_entry[to]);
     let own = match end {
@@ -31,7 +31,7 @@ fn live_at_end(end: End, live_at_entry: &[u32]) -> u32 {
     behind | own
 }
 
-/// Removes them.
+/// Removes dead instructions.
 pub(super) fn remove_dead(graph: &mut Graph) {
     let mut values = Values::default();
     let entries = values.entries(graph);

@@ -1,5 +1,5 @@
-//! What is known already is not computed again: constants are folded, redundant loads and stores disappear, branches
-//! with a certain outcome become jumps.
+//! Constant folding: constants replace computed values, redundant loads and stores are removed, and branches with a
+//! certain outcome become jumps.
 
 use tamis_bpf::insn::{AluOp, Operand};
 use tamis_bpf::packet::{Extra, Load, Op};
@@ -7,7 +7,7 @@ use tamis_bpf::packet::{Extra, Load, Op};
 use super::graph::{End, Graph};
 use super::values::{A, State, Values, X, effect};
 
-/// Simplifies each instruction by what is known before it.
+/// Simplifies each instruction by the facts that hold before it.
 pub(super) fn fold(graph: &mut Graph) {
     let mut values = Values::default();
     let entries = values.entries(graph);
@@ -26,7 +26,7 @@ pub(super) fn fold(graph: &mut Graph) {
     }
 }
 
-/// What stands for an instruction; `None` if it changes nothing.
+/// The replacement of an instruction; `None` if it changes nothing.
 fn simpler(op: Op, before: &State, after: &State, may_end: bool, values: &Values) -> Option<Op> {
     let by_constant = with_constant(op, values.constant(before, before.places[X]));
     let (_, Some(place)) = effect(op) else {
@@ -49,12 +49,12 @@ fn simpler(op: Op, before: &State, after: &State, may_end: bool, values: &Values
     })
 }
 
-/// An instruction that reads X, given the constant that X is.
+/// An instruction that reads X, given X's constant value.
 fn with_constant(op: Op, x: Option<u32>) -> Op {
     match (op, x) {
         (Op::Alu(alu, Operand::X), Some(k)) => match alu {
             AluOp::Lsh | AluOp::Rsh => Op::Alu(alu, Operand::K(k & 31)),
-            // The kernel refuses this as a constant.
+            // The kernel rejects this as a constant.
             AluOp::Div if k == 0 => op,
             _ => Op::Alu(alu, Operand::K(k)),
         },

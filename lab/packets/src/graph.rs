@@ -1,7 +1,7 @@
-//! Programs of sockets as blocks with a way out, and back.
+//! Programs of sockets as blocks with a way out, and the blocks as programs.
 //!
-//! Edges lead to blocks with greater indexes, as jumps of classic BPF lead forward. Back in a program, blocks follow each
-//! other such that jumps still do; a branch whose target is further than its eight bits reach gets a `ja` behind it.
+//! Edges lead to blocks with greater indexes, as jumps of classic BPF lead forward. The emitted blocks are ordered such
+//! that all jumps lead forward; a branch whose target is beyond its 8-bit offset gets a `ja` after it.
 
 use std::mem;
 
@@ -13,7 +13,7 @@ use tamis_bpf::packet::{Op, Program};
 /// The index of a block; the first block is the entry.
 pub(super) type BlockId = usize;
 
-/// Instructions without a jump or return, and what follows them.
+/// Instructions without jumps and returns, and the way out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Block {
     pub(super) ops: Vec<Op>,
@@ -35,7 +35,7 @@ pub(super) enum End {
 }
 
 impl End {
-    /// The blocks that it leads to.
+    /// The successors.
     pub(super) fn targets(self) -> impl DoubleEndedIterator<Item = BlockId> {
         let (first, second) = match self {
             End::Goto(to) => (Some(to), None),
@@ -45,7 +45,7 @@ impl End {
         first.into_iter().chain(second)
     }
 
-    /// The same with other targets.
+    /// The same way out with other targets.
     pub(super) fn map(self, mut to: impl FnMut(BlockId) -> BlockId) -> End {
         match self {
             End::Goto(next) => End::Goto(to(next)),
@@ -129,7 +129,7 @@ impl Graph {
         Graph { blocks }
     }
 
-    /// Per block, how many edges from reachable blocks lead to it; the entry has one more.
+    /// Per block, the number of edges from reachable blocks to it; the entry has one more.
     pub(super) fn uses(&self) -> Vec<usize> {
         let mut uses = vec![0; self.blocks.len()];
         uses[0] = 1;
@@ -141,9 +141,9 @@ impl Graph {
         uses
     }
 
-    /// Skips blocks without instructions, makes one of equal blocks, and joins a block with the only one before it.
+    /// Skips empty blocks, merges equal blocks, and joins a block with its only predecessor.
     pub(super) fn tidy(&mut self) {
-        // From the last block on, each leads to those that stand for its targets.
+        // From the last block on, each block leads to the representatives of its targets.
         let mut stands_for: Vec<BlockId> = (0..self.blocks.len()).collect();
         let mut known: FxHashMap<Block, BlockId> = FxHashMap::default();
         for id in (0..self.blocks.len()).rev() {
@@ -171,7 +171,7 @@ impl Graph {
         }
     }
 
-    /// The shortest of the programs whose blocks are in an order that a walk gives.
+    /// The shorter of the programs for two orders of the blocks.
     pub(super) fn insns(&self) -> Vec<Insn> {
         let candidates = [true, false].map(|holds_first| self.insns_in(&self.order(holds_first)));
         let [first, second] = candidates;
@@ -182,11 +182,11 @@ impl Graph {
         }
     }
 
-    /// The reachable blocks, each before those that it leads to.
+    /// The reachable blocks in topological order.
     fn order(&self, holds_first: bool) -> Vec<BlockId> {
         let mut order = Vec::new();
         let mut is_seen = vec![false; self.blocks.len()];
-        // A block is put down when all behind it are.
+        // A block is appended after all its successors.
         let mut walk = vec![(0, false)];
         while let Some((id, is_done)) = walk.pop() {
             if is_done {
@@ -227,7 +227,7 @@ impl Graph {
                     fails,
                 } => {
                     let mut to = [tail.skip(holds), tail.skip(fails)];
-                    // A `ja` moves the other target by one, so that may need one too.
+                    // A `ja` moves the other target by one instruction, so the other side may need a `ja` too.
                     for (side, target) in [(0, holds), (1, fails), (0, holds)] {
                         if to[side] > usize::from(u8::MAX) {
                             self.jump(&mut tail, target);
@@ -251,7 +251,7 @@ impl Graph {
         tail.insns
     }
 
-    /// A jump to a block, or the return that is all that it is.
+    /// A jump to a block, or a copy of its return if the block is nothing else.
     fn jump(&self, tail: &mut Tail, to: BlockId) {
         let block = &self.blocks[to];
         tail.push(match block.end {
@@ -265,7 +265,7 @@ impl Graph {
 /// The end of a program, the last instruction first.
 struct Tail {
     insns: Vec<Insn>,
-    /// Per block, the number of instructions from its first one on.
+    /// Per block, the number of instructions from its first one to the program's end.
     starts: Vec<usize>,
 }
 

@@ -1,9 +1,9 @@
-//! Two programs on the same packets, which are made to take every branch each way.
+//! Comparison of two programs on the same packets, which are generated to take every branch each way.
 //!
-//! A packet is run on both programs by the reference interpreter, and walked through: of a value that a branch tests it
-//! is noted which bytes it comes from and by which arithmetic. Where an outcome hasn't occurred, these bytes get the
-//! value that leads there. At each load the packet also ends a byte too early, and if the programs ask for the device, some packets
-//! have none. What is left of the wanted number are random changes of packets that reached something new, near the constants.
+//! The reference interpreter runs both programs on a packet, and a walk notes for each tested value its source (bytes
+//! of the packet) and the arithmetic after it. If an outcome hasn't occurred, these bytes get the value that leads to
+//! it. Each load also gets a packet that ends one byte too early, and if the programs read the device, some packets
+//! have none. The rest of the packets are random changes, near the constants, of packets that reached a new outcome.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,13 +13,13 @@ use tamis_bpf::interp::{self, Input, Registers};
 use tamis_bpf::packet::{Ancillary, Extra, Load, Metadata, Op, Packet, Program, Size};
 use tamis_fuzz::rng::Rng;
 
-/// The length of packets, if the programs load from no place behind that.
+/// The length of packets, unless the programs load from greater offsets.
 const LEN_BYTES: usize = 128;
 const MAX_LEN_BYTES: usize = 4096;
-/// The most packets made to turn one branch to one side.
+/// The most packets generated for the other outcome of one branch.
 const MAX_TURNS: u8 = 16;
 
-/// What both programs did on the packets, for which they gave the same.
+/// The runs of both programs on the packets, with equal values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
     /// The packets.
@@ -37,14 +37,14 @@ pub struct Comparison {
 pub struct Difference {
     /// The bytes of the packet.
     pub bytes: Vec<u8>,
-    /// What the programs return.
+    /// The programs' return values.
     pub rets: [u32; 2],
 }
 
-/// Runs two programs on this many generated packets, and on at least those that the branches lead to.
+/// Runs two programs on this many generated packets, or more if the branches need more.
 ///
 /// # Errors
-/// The first packet for which they return different values.
+/// The first packet with different return values.
 pub fn compare(
     programs: [&Program; 2],
     packets: usize,
@@ -70,11 +70,11 @@ pub fn compare(
     Ok(comparison)
 }
 
-/// A packet in the making.
+/// A generated packet.
 #[derive(Clone, Debug)]
 struct Case {
     bytes: Vec<u8>,
-    /// All values are known, except those of a device that isn't there.
+    /// All values are known, except those of a missing device.
     metadata: Metadata,
 }
 
@@ -108,7 +108,7 @@ enum Source {
     Ancillary(Ancillary),
 }
 
-/// A source, its value, and the arithmetic with constants that followed.
+/// A source, its value, and the arithmetic with constants after it.
 #[derive(Clone, Debug)]
 struct Chain {
     source: Source,
@@ -117,9 +117,9 @@ struct Chain {
 }
 
 impl Chain {
-    /// The value of the source after which the result is this one, as far as arithmetic can be undone.
+    /// The source's value that leads to this result, if the arithmetic can be inverted.
     fn undo(&self, wanted: u32) -> Option<u32> {
-        // The results of all steps, which keep what a mask or a shift drops.
+        // The results of all steps, which keep the bits that a mask or a shift drops.
         let mut results = vec![self.value];
         for (alu, k) in &self.steps {
             results.push(interp::arithmetic(*alu, results[results.len() - 1], *k)?);
@@ -143,7 +143,7 @@ impl Chain {
     }
 }
 
-/// A branch that was executed.
+/// An executed branch.
 struct Fork {
     place: (usize, usize),
     holds: bool,
@@ -159,14 +159,14 @@ struct Search<'a> {
     kept: Vec<Case>,
     /// The programs, instructions and outcomes of branches.
     taken: BTreeSet<(usize, usize, bool)>,
-    /// The sources that were tested.
+    /// The tested sources.
     sources: Vec<Source>,
-    /// The loads at whose ends packets were cut.
+    /// The ends of loads that already have a packet cut one byte before them.
     cut: BTreeSet<usize>,
-    /// Per program and instruction, the packets made to turn it.
+    /// Per program and instruction, the packets generated for the branch's other outcome.
     turns: [Vec<u8>; 2],
     constants: Vec<u32>,
-    /// Whether one of the programs asks for the device.
+    /// One of the programs reads the device.
     asks_for_device: bool,
 }
 
@@ -231,13 +231,13 @@ impl<'a> Search<'a> {
         2 * ops.filter(|op| matches!(op, Op::Branch { .. })).count()
     }
 
-    /// The next packet: one that leads somewhere, or a random one if such are wanted.
+    /// The next packet: a queued one, or a random one if such are wanted.
     fn next(&mut self, is_random_wanted: bool) -> Option<Case> {
         let waiting = self.waiting.pop_front();
         waiting.or_else(|| is_random_wanted.then(|| self.random()))
     }
 
-    /// A change of a packet that reached something new.
+    /// A random change of a packet that reached a new outcome.
     fn random(&mut self) -> Case {
         let mut case = self.rng.choose(&self.kept).clone();
         for _ in 0..=self.rng.next_u64().trailing_ones().min(5) {
@@ -263,7 +263,7 @@ impl<'a> Search<'a> {
         case
     }
 
-    /// Keeps a packet that reached something new, and queues those that turn its branches.
+    /// Keeps a packet that reached a new outcome, and queues packets for the other outcomes of its branches.
     fn learn(&mut self, case: Case) {
         let mut is_new = self.kept.is_empty();
         for side in 0..self.programs.len() {
@@ -290,7 +290,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Queues packets for which a branch has the other outcome, if none had it.
+    /// Queues packets for a branch's other outcome, unless that has occurred.
     fn turn(&mut self, fork: &Fork, case: &Case) {
         let (program, pc) = fork.place;
         let Some(chain) = &fork.chain else {
@@ -324,7 +324,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The branches of a program that a packet meets, and the ends of its loads.
+    /// The branches that a program executes on a packet, and the ends of its loads.
     fn walk(&self, side: usize, case: &Case) -> (Vec<Fork>, Vec<usize>) {
         let mut forks = Vec::new();
         let mut walk = Walk {
@@ -367,10 +367,10 @@ impl<'a> Search<'a> {
     }
 }
 
-/// A packet on its way through a program.
+/// The state of a program on a packet.
 struct Walk<'a> {
     packet: Packet<'a>,
-    /// What A, X and the slots behind them come from, if it is known how to change that.
+    /// The chains of A, X and the slots after them, where the source can be changed.
     chains: [Option<Chain>; 18],
     values: [u32; 18],
     /// The ends of loads.
@@ -431,7 +431,7 @@ impl Walk<'_> {
     }
 }
 
-/// The place that is copied by an instruction, and where to: A, X, and the slots behind them.
+/// The source and the destination of a copy: A is 0, X is 1, and the slots follow.
 fn move_of(op: Op) -> (usize, usize) {
     match op {
         Op::LoadMem(slot) => (slot as usize + 2, 0),
@@ -443,7 +443,7 @@ fn move_of(op: Op) -> (usize, usize) {
     }
 }
 
-/// What a load reads, if it is known how to change that.
+/// The source of a load, if it can be changed.
 fn source(load: Load, x: u32) -> Option<Source> {
     let bytes = |size, at: u32| (at < 0x8000_0000).then_some(Source::Bytes(size, at as usize));
     match load {

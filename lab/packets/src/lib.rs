@@ -1,16 +1,16 @@
-//! Filters of sockets made shorter and faster.
+//! Optimiser for socket filters, in length and in time.
 //!
 //! A program becomes blocks (`graph`); passes repeat until nothing changes:
 //!
-//! - `fold`: constants, loads of what is there already, branches with a certain outcome;
-//! - `threading`: edges skip what they decide, and chains of jumps;
-//! - `dead`: results that nobody reads;
+//! - `fold`: constant folding, redundant loads, branches with a certain outcome;
+//! - `threading`: jump threading, past branches that an edge decides and along chains of jumps;
+//! - `dead`: dead results;
 //! - merging of equal blocks, returns among them.
 //!
-//! No load is moved, and one that may end the program stays: outside of the packet it drops it. The result is compared
-//! with the input on generated packets ([`compare`]), and gates prove that both return the same for every packet
-//! ([`agree_on_packets`]). It is never longer than the input and takes no more steps on these packets; else, and without the
-//! proof, the input is the result ([`Outcome`]).
+//! Loads are not moved, and a load that may end the program stays: outside of the packet it drops the packet. The
+//! result is compared with the input on generated packets ([`compare`]), and gates prove that both return the same
+//! value for every packet ([`agree_on_packets`]). The result is never longer than the input and takes no more steps on
+//! these packets; otherwise, and without the proof, the input is returned ([`Outcome`]).
 
 #![forbid(unsafe_code)]
 
@@ -32,13 +32,13 @@ use tamis_prover::{LimitReached, agree_on_packets};
 use self::graph::Graph;
 pub use self::judge::{Comparison, Difference, compare};
 
-/// The most rounds of all passes; programs of tools need three.
+/// The most rounds of all passes; programs of tools need 3.
 const MAX_ROUNDS: usize = 16;
 
-/// The packets on which a result is compared with its input, at least.
+/// The minimum of packets for the comparison of a result with its input.
 pub const COMPARED_PACKETS: usize = 10_000;
 
-/// The seed of the random ones.
+/// The seed of the random packets.
 const SEED: u64 = 0;
 
 /// A better program, or the input.
@@ -46,25 +46,25 @@ const SEED: u64 = 0;
 pub struct Optimised {
     /// The program.
     pub program: Program,
-    /// What it is.
+    /// The result's relation to the input.
     pub outcome: Outcome,
 }
 
-/// What the result is.
+/// The result's relation to the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The input: the passes gave nothing better. Nothing was proved.
+    /// The input: the passes found nothing better. Nothing was proved.
     Unchanged,
-    /// A better program. It is proved that it returns the same for every packet, and was compared on some.
+    /// A better program, proved to return the same value for every packet, and compared on some.
     Proved(Comparison),
-    /// The input, although the passes gave a better program: that it returns the same is not proved.
+    /// The input: the passes found a better program, but it is not proved equivalent.
     Unproved(Unproved),
 }
 
-/// Why it isn't proved that two programs return the same.
+/// The reason that two programs are not proved equivalent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unproved {
-    /// As far as gates tell, they may differ.
+    /// The gates did not prove the equivalence; the programs may differ.
     Open,
     /// The proof reached a limit.
     Limit(LimitReached),
@@ -95,7 +95,7 @@ impl fmt::Display for Unproved {
 /// ```
 ///
 /// # Errors
-/// A packet for which the result returns another value, which is a bug of tamis.
+/// A packet with another return value of the result: a bug of tamis.
 pub fn optimise(program: &Program, effort: &ProofEffort) -> Result<Optimised, Difference> {
     let better = passes(program);
     let comparison = compare([program, &better], COMPARED_PACKETS, SEED)?;
@@ -115,7 +115,7 @@ pub fn optimise(program: &Program, effort: &ProofEffort) -> Result<Optimised, Di
     Ok(Optimised { program, outcome })
 }
 
-/// Why it isn't proved that two programs return the same for every packet.
+/// The reason that two programs are not proved equivalent; `None` if they are.
 fn unproved([one, other]: [&Program; 2], effort: &ProofEffort) -> Option<Unproved> {
     match agree_on_packets(one, other, &effort.limits, &effort.stop) {
         Ok(true) => None,
@@ -124,7 +124,7 @@ fn unproved([one, other]: [&Program; 2], effort: &ProofEffort) -> Option<Unprove
     }
 }
 
-/// The result of the passes; the input, if that is shorter.
+/// The result of the passes, or the input if that is shorter.
 fn passes(program: &Program) -> Program {
     let mut graph = Graph::from_program(program);
     for _ in 0..MAX_ROUNDS {
@@ -138,7 +138,7 @@ fn passes(program: &Program) -> Program {
             break;
         }
     }
-    // The checker refuses loads from slots that some path leaves unset.
+    // The checker rejects loads from slots that a path leaves unset.
     match Program::new(graph.insns()) {
         Ok(better) if better.len() <= program.len() => better,
         _ => program.clone(),

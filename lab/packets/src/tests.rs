@@ -1,4 +1,4 @@
-//! Programs of `tcpdump -ddd`, with its optimiser and without (`-O`), and what its compiler never writes.
+//! Programs of `tcpdump -ddd`, optimised and not optimised (`-O`), and code that its compiler never emits.
 
 use tamis_bpf::Insn;
 use tamis_bpf::insn::{AluOp, Operand, Test};
@@ -106,7 +106,7 @@ fn a_load_that_may_end_the_program_stays_although_nobody_reads_it() {
     let optimised = optimise(&input, &ProofEffort::default()).unwrap();
     assert_eq!(optimised.program, input);
     assert_eq!(optimised.outcome, Outcome::Unchanged);
-    // A load behind it can't end the program.
+    // A load after it can't end the program.
     let covered = program(&[far, Op::Tax, load(Size::Half, 3), Op::Txa, Op::RetA]);
     assert_eq!(ops(&passes(&covered)), [far, Op::RetA]);
 }
@@ -147,7 +147,7 @@ fn what_a_load_of_the_device_may_return_stays() {
         let other = program(&[Op::LoadImm(6), device, Op::RetImm(7)]);
         let difference = compare([&input, &other], 0, 1).unwrap_err();
         assert_eq!(difference.rets, [5, 6]);
-        // After the first load there is a device.
+        // A device exists after the first load.
         let again = program(&[Op::LoadImm(5), device, device, Op::RetA]);
         assert_eq!(ops(&passes(&again)), [Op::LoadImm(5), device, Op::RetA]);
     }
@@ -246,7 +246,7 @@ fn distances_beyond_eight_bits_get_a_jump() {
     compare([&input, &better], 2000, 1).unwrap();
 }
 
-/// Programs of random instructions, which share places, slots and constants.
+/// Programs of random instructions that share places, slots and constants.
 fn random_program(rng: &mut Rng) -> Program {
     let len = rng.range(4..=40) as usize;
     let mut ops: Vec<Op> = (0..4).map(Op::Store).collect();
@@ -297,7 +297,7 @@ fn random_program(rng: &mut Rng) -> Program {
     program(&ops)
 }
 
-/// Enough for nearly all, and soon at an end for products.
+/// Enough for nearly all proofs, but multiplications soon reach the limit.
 fn little_effort() -> ProofEffort {
     ProofEffort {
         limits: Limits {
@@ -328,7 +328,7 @@ fn random_programs_keep_their_meaning() {
     assert!(proved > 360, "{proved}");
 }
 
-/// Changed instructions, where a packet shows the difference, are never proved to be none.
+/// A changed instruction with a counterexample is never proved equivalent.
 #[test]
 fn what_differs_is_never_proved() {
     let mut rng = Rng::new(18);

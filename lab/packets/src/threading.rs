@@ -1,4 +1,5 @@
-//! Edges skip blocks of which they decide the way out: a branch on what an earlier branch has told, and chains of jumps.
+//! Jump threading: edges skip blocks whose way out they decide, such as a branch decided by an earlier branch, and
+//! chains of jumps.
 
 use super::dead::live_at_entry;
 use super::graph::{BlockId, Graph};
@@ -7,7 +8,7 @@ use super::values::{PLACES, State, Values};
 /// The most blocks that an edge skips.
 const MAX_SKIPPED: usize = 64;
 
-/// Leads each edge as far as everything on the way has no effect.
+/// Leads each edge past the blocks that have no effect on its way.
 pub(super) fn thread(graph: &mut Graph) {
     let mut values = Values::default();
     let entries = values.entries(graph);
@@ -38,13 +39,13 @@ pub(super) fn thread(graph: &mut Graph) {
 
 struct Walk<'a> {
     graph: &'a Graph,
-    /// Per block, the places that matter at its entry.
+    /// Per block, the live places at its entry.
     live: &'a [u32],
     values: &'a mut Values,
 }
 
 impl Walk<'_> {
-    /// The last block to which an edge can lead, given what is known on it.
+    /// The last block to which an edge can lead, given its state.
     fn end(self, to: BlockId, on_edge: &State) -> BlockId {
         let mut state = on_edge.clone();
         let (mut at, mut last) = (to, to);

@@ -1,9 +1,9 @@
-//! What is known of registers and scratch memory at each point of a program.
+//! Value numbering, with facts about registers and scratch memory at each point of a program.
 //!
-//! Values have numbers: two with the same number are equal in every run that reaches both. A load from a fixed place
-//! always gives the same, so its number tells that the value is there already. About a value a branch tells a range, bits
-//! that are zero, and values that it isn't. Of the packet it is known how many bytes it has at least: a load within them
-//! can't end the program.
+//! Two values with the same number are equal in every run that reaches both. A load from a fixed place always returns
+//! the same value, so an equal number makes the load redundant. A branch adds facts about a value: a range, bits that
+//! are zero, and excluded values. The state also has a lower bound of the packet's length: a load below it can't end
+//! the program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,16 +21,16 @@ pub(super) type Value = u32;
 pub(super) type Place = usize;
 pub(super) const A: Place = 0;
 pub(super) const X: Place = 1;
-/// The place of the first slot of the scratch memory.
+/// The place of the first scratch slot.
 pub(super) const MEMORY: Place = 2;
-/// The count of places.
+/// The number of places.
 pub(super) const PLACES: usize = 18;
 
-/// The most values about which something is remembered, and the most things of a kind about one.
+/// The most values with facts or loads in a state; and the most entries of a fact's list.
 const MAX_KNOWN: usize = 64;
 const MAX_LISTED: usize = 16;
 
-/// How a value comes about.
+/// The definition of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Origin {
     Const(u32),
@@ -42,22 +42,22 @@ enum Origin {
     Alu(AluOp, Value, Value),
     Mod(Value, Value),
     Neg(Value),
-    /// Different values meet in this place before this block.
+    /// Different values meet in this place at this block's entry.
     Meet(BlockId, Place),
-    /// Nothing else is known of it.
+    /// An unknown value.
     Other(u32),
 }
 
-/// What is known of a value.
+/// Facts about a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fact {
     min: u32,
     max: u32,
     /// Bits that are zero.
     zero: u32,
-    /// Values that it isn't.
+    /// Excluded values.
     others: Vec<u32>,
-    /// Masks of which some bit is set.
+    /// Masks with at least one set bit in the value.
     some: Vec<u32>,
 }
 
@@ -107,7 +107,7 @@ impl Fact {
         }
     }
 
-    /// The same where a test with a constant has this outcome.
+    /// The facts after a test with a constant has this outcome.
     fn assume(mut self, test: Test, k: u32, holds: bool) -> Fact {
         match (test, holds) {
             (Test::Eq, true) => return Fact::exactly(k),
@@ -135,7 +135,7 @@ impl Fact {
         self
     }
 
-    /// What holds where one of both does.
+    /// The facts that hold in both cases.
     fn or(&self, other: &Fact) -> Fact {
         let both = |own: &[u32], others: &[u32]| {
             let mut both = own.to_vec();
@@ -152,11 +152,11 @@ impl Fact {
     }
 }
 
-/// What is known at a point of a program.
+/// The state at a point of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) places: [Value; PLACES],
-    /// The packet has at least as many bytes.
+    /// The packet has at least this many bytes.
     inside_bytes: u64,
     /// Loaded values: the same load succeeds again.
     loaded: BTreeSet<Value>,
@@ -184,7 +184,7 @@ impl Values {
         number
     }
 
-    /// What holds for values of an origin everywhere.
+    /// The facts that hold for all values of an origin.
     fn fact_of(&self, origin: Origin) -> Fact {
         let max = |value: Value| self.facts[value as usize].max;
         let exact = |value: Value| self.exact(value);
@@ -239,7 +239,7 @@ impl Values {
         here.unwrap_or(&self.facts[value as usize])
     }
 
-    /// The constant that a value is.
+    /// The constant that a value equals.
     pub(super) fn constant(&self, state: &State, value: Value) -> Option<u32> {
         let fact = self.fact(state, value);
         (fact.min == fact.max).then_some(fact.min)
@@ -253,7 +253,7 @@ impl Values {
         }
     }
 
-    /// At the entry of a program.
+    /// The state at the entry of a program.
     pub(super) fn start(&mut self) -> State {
         let zero = self.number(Origin::Const(0));
         State {
@@ -264,7 +264,7 @@ impl Values {
         }
     }
 
-    /// Executes an instruction; says whether it may end the program.
+    /// Executes an instruction; returns whether it may end the program.
     pub(super) fn step(&mut self, state: &mut State, op: Op) -> bool {
         let State { places, .. } = *state;
         match op {
@@ -356,7 +356,7 @@ impl Values {
                 Some(0),
             )
             | (AluOp::Mul | AluOp::Div, Some(1)) => true,
-            // All bits that may be set are kept.
+            // The mask keeps all bits that may be set.
             (AluOp::And, Some(k)) => !k & !self.fact(state, a).zero == 0,
             _ => false,
         };
@@ -384,7 +384,7 @@ impl Values {
         self.fact(state, state.places[A]).outcome(test, k)
     }
 
-    /// What is known behind a block's end on the way to each of its targets.
+    /// The states after a block's end, for each possible target.
     pub(super) fn ways(&mut self, state: &State, end: End) -> Vec<(BlockId, State)> {
         match end {
             End::Goto(to) => vec![(to, state.clone())],
@@ -417,7 +417,7 @@ impl Values {
         }
     }
 
-    /// What is known where two ways meet before a block.
+    /// The state where two ways join at a block's entry.
     fn meet(&mut self, block: BlockId, known: &State, other: &State) -> State {
         let mut places = known.places;
         for (place, value) in places.iter_mut().enumerate() {
@@ -437,7 +437,7 @@ impl Values {
         }
     }
 
-    /// What is known at the entry of each block that can be reached.
+    /// The state at the entry of each reachable block.
     pub(super) fn entries(&mut self, graph: &Graph) -> Vec<Option<State>> {
         let mut entries: Vec<Option<State>> = vec![None; graph.blocks.len()];
         entries[0] = Some(self.start());
@@ -461,10 +461,10 @@ impl Values {
 }
 
 impl State {
-    /// Notes a load from a place; says whether it may have ended the program.
+    /// Notes a load from a place; returns whether it may have ended the program.
     fn may_end(&mut self, value: Value, size: Size, k: u32) -> bool {
         let is_first = self.is_first_load(value);
-        // Behind 2^31 are other areas than the packet's bytes from its start on.
+        // Offsets from 2^31 on address other areas than the packet's bytes from its start.
         if k >= 0x8000_0000 {
             return is_first;
         }
@@ -509,11 +509,11 @@ pub(super) fn effect(op: Op) -> (u32, Option<Place>) {
     }
 }
 
-/// The places that a load of a value beside the packet reads, as bits.
+/// The places that an ancillary load reads, as bits.
 const fn beside(one: Ancillary) -> u32 {
     match one {
         Ancillary::XorX | Ancillary::NetlinkAttribute | Ancillary::NetlinkNested => 1 << A | 1 << X,
-        // What a packet without a device returns.
+        // A packet without a device returns A.
         Ancillary::InterfaceIndex | Ancillary::HardwareType => 1 << A,
         Ancillary::Protocol
         | Ancillary::PacketType
