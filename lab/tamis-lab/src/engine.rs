@@ -6,7 +6,7 @@ use tamis_engine::Error;
 
 use tamis_cli::Failure;
 
-/// An evaluator of a filter with this name that can't be made.
+/// The failure of an evaluator that can't be prepared for the named filter.
 pub(crate) fn unusable(name: &str, error: &Error) -> Failure {
     match error {
         Error::Jit(_) => Failure::environment(error.to_string()),
@@ -14,7 +14,7 @@ pub(crate) fn unusable(name: &str, error: &Error) -> Failure {
     }
 }
 
-/// An evaluator that gives another value than the reference interpreter.
+/// The failure of an evaluator that returns another value than the reference interpreter.
 pub(crate) fn disagreement(engine: impl fmt::Display, ret: u32, expected: u32) -> Failure {
     Failure::bug(
         format!("{engine} gives {ret:#x}, the reference interpreter {expected:#x}"),

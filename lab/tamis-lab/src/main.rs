@@ -1,7 +1,7 @@
-//! The `tamis-lab` command: what the laboratory has beside the product.
+//! The `tamis-lab` command: the laboratory's experiments beside the product.
 //!
-//! Filters of sockets, extended BPF, engines that evaluate filters, and ways to catch system calls. Each group of commands
-//! is a module; inputs, outputs, limits and failures are those of `tamis` (`tamis_cli`).
+//! Filters of sockets, extended BPF, engines that evaluate filters, and ways to catch system calls. Each group of
+//! commands is a module; inputs, outputs, limits and failures are those of `tamis` (`tamis_cli`).
 
 use std::process::ExitCode;
 
@@ -44,7 +44,7 @@ enum Command {
 }
 
 impl Command {
-    /// What the command does, to follow *while*.
+    /// The command's activity, to follow *while*.
     const fn doing(&self) -> &'static str {
         match self {
             Command::Engines(_) | Command::Platforms(_) => "measuring",

@@ -1,4 +1,4 @@
-//! Machine code as a disassembler shows it.
+//! Disassembly of machine code.
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 use tamis_bpf::convert::JumpTooFar;
@@ -35,7 +35,7 @@ pub(crate) fn of_sections(sections: Vec<Section>) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The machine code of what the kernel converts a filter of seccomp to.
+/// The machine code of a filter of seccomp, by way of the kernel's conversion to extended BPF.
 pub(crate) fn of_converted(program: &Program) -> Result<String, Failure> {
     let too_far = |error: JumpTooFar| Failure::input(error.to_string());
     let converted = convert::converted(program).map_err(too_far)?;

@@ -1,4 +1,4 @@
-//! Object files as clang makes them, with extended programs, as input of commands.
+//! Object files with extended programs, as clang emits them, as input of commands.
 
 use tamis_ebpf_vm::check::{self, Checked, Layout, check};
 use tamis_ebpf_vm::elf::{ElfError, Object};
@@ -7,7 +7,7 @@ use tamis_session::Input;
 
 use tamis_cli::Failure;
 
-/// The bytes with which an object file begins.
+/// The magic number of ELF.
 const MAGIC: [u8; 4] = *b"\x7fELF";
 
 /// A program of an object file, and its section.
@@ -16,7 +16,7 @@ pub(crate) struct Section {
     pub(crate) program: Program,
 }
 
-/// The programs of an object file by their sections, if the input is one.
+/// The programs of an object file, one per section; `None` for other input.
 pub(crate) fn sections(input: &Input) -> Result<Option<Vec<Section>>, Failure> {
     if !input.bytes.starts_with(&MAGIC) {
         return Ok(None);
@@ -42,7 +42,7 @@ pub(crate) fn sections(input: &Input) -> Result<Option<Vec<Section>>, Failure> {
     Ok(Some(sections))
 }
 
-/// The one program of an object file that is meant, if the input is one: that of a section, or the only one.
+/// The selected program of an object file: that of the named section, or the only one; `None` for other input.
 pub(crate) fn program(input: &Input, section: Option<&str>) -> Result<Option<Program>, Failure> {
     let Some(sections) = sections(input)? else {
         return match section {
@@ -69,7 +69,7 @@ pub(crate) fn program(input: &Input, section: Option<&str>) -> Result<Option<Pro
     }
 }
 
-/// A program for sockets, which must be safe as for the kernel; else why it isn't.
+/// Checks a program for sockets by the kernel's rules; the error is the reason that it isn't safe.
 pub(crate) fn checked(program: Program) -> Result<Checked, String> {
     let (layout, options) = (Layout::socket_filter(), check::Options::default());
     let checked = check(program, &layout, &socket::helpers(), &options);

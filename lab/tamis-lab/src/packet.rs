@@ -1,7 +1,7 @@
 //! Filters of sockets, and packets from a capture, as input of commands.
 //!
-//! A capture is what `tcpdump -w` writes: pcap or pcapng. Of what the kernel knows beside a packet's bytes, it tells the
-//! protocol of the link layer and nothing else.
+//! A capture has the format of `tcpdump -w`: pcap or pcapng. Of a packet's metadata it has only the protocol of the
+//! link layer.
 
 use std::io::Cursor;
 
@@ -14,7 +14,7 @@ use tamis_session::{Input, files};
 
 use tamis_cli::Failure;
 
-/// What every packet of a capture comes with, beside its bytes.
+/// The metadata that every packet of a capture has.
 pub(crate) const KNOWN: [Ancillary; 1] = [Ancillary::Protocol];
 
 /// Reads a socket's filter.
@@ -22,12 +22,12 @@ pub(crate) fn load(path: &str) -> Result<Program, Failure> {
     of_input(&files::read(path)?)
 }
 
-/// A socket's filter that was read.
+/// Parses a socket's filter.
 pub(crate) fn of_input(input: &Input) -> Result<Program, Failure> {
     Ok(load_packet_program(input)?)
 }
 
-/// Whether the kernel takes a valid filter: it converts it, and the distances of jumps in what that gives have 16 bits.
+/// Checks that the kernel accepts a valid filter: its conversion limits the distances of jumps to 16 bits.
 pub(crate) fn check_attachable(program: &Program) -> Result<(), Failure> {
     let refused = |error| Failure::input(format!("the kernel refuses the filter: {error}"));
     convert_packet(program, Endian::Little)
@@ -50,7 +50,7 @@ struct Captured {
     metadata: Metadata,
 }
 
-/// A link layer: where the network layer's header begins, and where its protocol stands.
+/// A link layer: the offset of the network layer's header, and that of its protocol.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     network_start: u32,
@@ -84,12 +84,12 @@ impl Captured {
 }
 
 impl Link {
-    /// What is known of a packet with these bytes.
+    /// The metadata of a packet with these bytes.
     fn metadata(self, bytes: &[u8]) -> Metadata {
         let packet = Packet::new(bytes);
         let protocol = match self.protocol_at {
             Some(at) => packet.value(Size::Half, at),
-            // Without a header of the link layer the version of the Internet protocol tells.
+            // Without a header of the link layer, the IP version selects the protocol.
             None => packet.value(Size::Byte, 0).map(|first| match first >> 4 {
                 6 => 0x86dd,
                 _ => 0x0800,
@@ -101,7 +101,7 @@ impl Link {
     }
 }
 
-/// The link layer of this type, if it is one of those that we know.
+/// The link layer of this type, if it is supported.
 fn link(link_type: Linktype) -> Result<Link, String> {
     let (network_start, protocol_at) = match link_type {
         Linktype::ETHERNET => (14, Some(12)),
@@ -121,9 +121,9 @@ fn link(link_type: Linktype) -> Result<Link, String> {
     })
 }
 
-/// The packets of a file, or what is wrong with it.
+/// The packets of a file, or the reason that it is invalid.
 fn packets(bytes: &[u8]) -> Result<Vec<Captured>, String> {
-    // The reader asks for as much as the largest block has.
+    // The reader needs a capacity for the largest block.
     let capacity_bytes = bytes.len().max(1 << 16) + 1;
     let no_capture = |_| "it is no capture in the format pcap or pcapng".to_owned();
     let mut reader = create_reader(capacity_bytes, Cursor::new(bytes)).map_err(no_capture)?;

@@ -1,4 +1,4 @@
-//! `tamis-lab ebpf disasm`: what the kernel makes of a classic program, and programs of object files.
+//! `tamis-lab ebpf disasm`: the kernel's conversion of a classic program, and programs of object files.
 
 use tamis_bpf::disasm::Style;
 use tamis_cli::load::{self, LoadArgs};
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// A classic filter as the kernel converts it.
+/// A classic filter in the kernel's conversion.
 fn of_filter(input: tamis_session::Input, args: &Args, global: &Global) -> Result<String, Failure> {
     let loaded = args.load.load_one(input, global)?;
     if let Some(policy) = loaded.policy() {

@@ -1,4 +1,4 @@
-//! `tamis-lab ebpf`: extended BPF, of object files that clang makes and as the kernel converts classic filters.
+//! `tamis-lab ebpf`: extended BPF, from object files of clang and from the kernel's conversion of classic filters.
 
 mod check;
 mod disasm;

@@ -19,7 +19,8 @@ use super::{ENGINES, EVALUATIONS, Measurement, agree, sum};
 use crate::engine::{disagreement, unusable};
 use tamis_cli::{Failure, call as cli_call};
 
-/// Calls that filters treat differently: the usual ones, those with tests of arguments, and one that is seldom allowed.
+/// Calls that filters treat differently: the usual ones, some with tests of arguments, and a call that is seldom
+/// allowed.
 const TYPICAL: [&str; 6] = [
     "read",
     "futex",
@@ -29,7 +30,7 @@ const TYPICAL: [&str; 6] = [
     "kexec_load",
 ];
 
-/// Calls that are evaluated one after the other.
+/// Calls that are evaluated in sequence.
 pub(super) struct CallCase {
     name: String,
     calls: Vec<SeccompData>,
@@ -38,20 +39,20 @@ pub(super) struct CallCase {
 /// An evaluator of the bytes of a call.
 type ByBytes<'e> = Box<dyn FnMut(&[u8; 64]) -> u32 + 'e>;
 
-/// What evaluates a stack.
+/// The evaluators of a stack.
 struct Evaluators {
     ours: Vec<(Row, Evaluator)>,
     /// With coverage.
     codes: Vec<Code>,
-    /// For libpcap, if it takes all.
+    /// For libpcap, if it accepts all filters.
     sockets: Option<Vec<packet::Program>>,
-    /// As extended programs, if all can be.
+    /// As extended programs, if all can be converted.
     converted: Option<Converted>,
-    /// In the kernel, if all can be.
+    /// In the kernel, if it accepts all filters.
     kernel: Option<Kernel>,
 }
 
-/// The calls that were asked for; without any, typical ones, and a mix of random numbers.
+/// The calls of the arguments; by default typical calls and a mix of random numbers.
 pub(super) fn cases(args: &BenchArgs) -> Result<Vec<CallCase>, Failure> {
     let arch = args.load.call_arch();
     let one = |call: SeccompData| CallCase {
@@ -127,7 +128,7 @@ impl Evaluators {
     ) -> Result<Evaluators, Failure> {
         let mut ours = Vec::new();
         for engine in ENGINES {
-            // The reference interpreter has no entries but the first instruction, so a table is of no use to it.
+            // The reference interpreter has no entry points but the first instruction, so a table is of no use to it.
             let has_table = engine != Engine::Reference;
             for is_cached in [false, true].into_iter().take(1 + usize::from(has_table)) {
                 let row = Row {
@@ -168,7 +169,7 @@ impl Evaluators {
         })
     }
 
-    /// What makes them.
+    /// The preparations of the evaluators.
     fn preparations<'a>(&'a self, stack: &'a Stack) -> Vec<Contestant<'a>> {
         let prepare = |(row, evaluator): &(Row, Evaluator)| {
             let options = options(evaluator.choice().engine, row.is_cached);
@@ -271,14 +272,14 @@ impl Evaluators {
     }
 }
 
-/// Calls as evaluators take them, and the values of the reference interpreter.
+/// Calls in the evaluators' formats, and the values of the reference interpreter.
 struct Inputs {
     images: Vec<[u32; 16]>,
-    /// As in the memory of little-endian machines.
+    /// In the layout of little-endian machines.
     words: Vec<[u32; 16]>,
     /// In network byte order.
     bytes: Vec<[u8; 64]>,
-    /// In the memory of the programs' machines.
+    /// In the byte order of the programs' machines.
     contexts: Vec<[u8; 64]>,
     expected: Vec<u32>,
 }
@@ -307,7 +308,7 @@ impl Inputs {
     }
 }
 
-/// The sixteen words as libpcap's interpreter reads them.
+/// The sixteen words in the byte order that libpcap's interpreter reads.
 fn network_order(image: [u32; 16]) -> [u8; 64] {
     let mut bytes = [0; 64];
     for (place, word) in bytes.chunks_exact_mut(4).zip(image) {

@@ -1,5 +1,5 @@
-//! The engines for extended programs: on filters of seccomp as the kernel converts them, on filters of sockets written anew,
-//! and on programs of object files.
+//! The engines for extended programs: filters of seccomp in the kernel's conversion, filters of sockets compiled
+//! directly, and programs of object files.
 
 use tamis_abi::Endian;
 use tamis_bpf::packet::Packet;
@@ -18,20 +18,20 @@ use crate::object;
 /// The rows of the interpreter and of machine code.
 pub(super) const ROWS: [Row; 2] = [Row::plain("extended"), Row::plain("extended, jit")];
 
-/// Why a filter of sockets is no extended program here.
+/// The reason that a filter of sockets can't be compiled to an extended program.
 pub(super) const NOT_WRITTEN: &str =
     "it uses values beside the packet or divides by X, which isn't written as an extended program";
 
 /// A stack of converted filters, oldest first.
 pub(super) struct Converted {
     threaded: Vec<Threaded>,
-    /// Or why there is no machine code.
+    /// The machine code, or the reason for its absence.
     native: Result<Vec<Extended>, tamis_jit::Error>,
     endian: Endian,
 }
 
 impl Converted {
-    /// Converts all filters of a stack, and says why one can't be.
+    /// Converts all filters of a stack; the error is the reason that one can't be converted.
     pub(super) fn new(stack: &Stack) -> Result<Converted, String> {
         let programs = stack.programs().iter().map(checked);
         let programs: Vec<Checked> = programs.collect::<Result<_, String>>()?;
@@ -43,7 +43,7 @@ impl Converted {
         })
     }
 
-    /// Why there is no machine code, if there is none.
+    /// The reason that the machine code is absent, if it is.
     pub(super) fn without_native(&self) -> Option<&tamis_jit::Error> {
         self.native.as_ref().err()
     }
@@ -55,12 +55,12 @@ impl Converted {
         })
     }
 
-    /// The verdict of machine code, or of no filter without it.
+    /// The verdict of machine code; without it, that of an empty stack.
     pub(super) fn native(&self, context: &[u8; 64], frames: &mut Frames) -> u32 {
         let programs = self.native.as_deref().unwrap_or(&[]).iter().rev();
         let runs = programs.map(|program| {
             let mut context = Context::ReadOnly(context);
-            // No conversion calls a helper, so there is a value.
+            // Converted filters call no helpers, so there is a value.
             let ret = program.run_without_helpers(&mut context, &[], frames);
             ret.unwrap_or_default() as u32
         });
@@ -77,7 +77,7 @@ impl Converted {
     ) -> u32 {
         let context = Context::ReadOnly(context);
         let mut memory = Memory::with_frames(context, &[], self.endian, std::mem::take(frames));
-        // A fault would be 0, which no other engine gives, as a difference.
+        // A fault counts as 0, which no other engine returns, so it is a difference.
         let runs = programs.iter().rev();
         let runs = runs.map(|program| run(program, &mut memory).map_or(0, |ret| ret as u32));
         let verdict = runs.fold(stack::NO_FILTER, stack::stricter);
@@ -86,7 +86,7 @@ impl Converted {
     }
 }
 
-/// A filter of sockets, written as an extended program.
+/// Compiles a filter of sockets to an extended program.
 pub(super) fn of_packet_filter(filter: &packet::Program) -> Result<Checked, String> {
     let program = direct::packet(filter, Given::SocketFilter).ok_or(NOT_WRITTEN)?;
     object::checked(program)
@@ -106,7 +106,7 @@ pub(super) fn evaluator(
     ExtendedEvaluator::new(program.clone(), &options)
 }
 
-/// The value of a program for packets, one after the other. A fault, which there is none of, would be 0.
+/// The value of a program for packets in sequence. A checked program has no faults; a fault would count as 0.
 pub(super) fn run(evaluator: &ExtendedEvaluator) -> impl FnMut(&Packet<'_>) -> u32 {
     let mut runner = evaluator.runner();
     move |packet| runner.run(packet).unwrap_or_default()

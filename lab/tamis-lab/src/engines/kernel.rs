@@ -1,8 +1,8 @@
-//! The running kernel as an evaluator: `BPF_PROG_TEST_RUN`, less what a program takes there that does nothing.
+//! The running kernel as an evaluator: the time of `BPF_PROG_TEST_RUN` minus that of an empty program.
 //!
-//! The kernel offers no such thing for the filters that it has installed, so programs are written anew
-//! ([`tamis_ebpf_vm::direct`]) and loaded as classifiers of packets. One system call runs a program many times on one
-//! packet, so only cases of one input have a row.
+//! The kernel has no such interface for installed filters, so filters are compiled to extended BPF
+//! ([`tamis_ebpf_vm::direct`]) and loaded as packet classifiers. One system call runs a program many times on one
+//! packet, so only cases with one input have a row.
 
 use tamis_bpf::{Stack, packet, stack};
 use tamis_ebpf_vm::direct::{self, Given};
@@ -16,7 +16,7 @@ use super::race::{Contestant, Outcome, race};
 
 /// The row of the kernel.
 pub(super) const ROW: Row = Row::plain("kernel");
-/// That of the program that does nothing, which isn't reported.
+/// The row of the empty program, which isn't reported.
 const EMPTY: Row = Row::plain("kernel, empty");
 
 /// The size of `struct __sk_buff`.
@@ -25,34 +25,34 @@ const SOCKET_BUFFER_BYTES: usize = 192;
 /// Programs in the kernel, oldest first.
 pub(super) struct Kernel {
     programs: Vec<Loaded>,
-    /// One that does nothing.
+    /// The empty program.
     nothing: Loaded,
 }
 
-/// What the kernel is given in a case of one input, and the value that it has for it.
+/// The kernel's input in a case with one input, and its value for that.
 pub(super) struct Turn<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) packet: &'a [u8],
     pub(super) value: Result<u32, String>,
 }
 
-/// Why the kernel has no row in a case that offered it a turn.
+/// The reason that the kernel has no row in a case.
 pub(super) enum Missing {
-    /// It gives this value, which no other evaluator does.
+    /// The kernel returns this value, which differs from all other evaluators' values.
     OtherValue(u32),
-    /// It gives none.
+    /// The kernel returns no value.
     Unable(String),
 }
 
 impl Kernel {
-    /// Loads the filters of a stack, or says why they can't be.
+    /// Loads the filters of a stack; the error is the reason that the kernel can't run them.
     pub(super) fn of_stack(stack: &Stack) -> Result<Kernel, String> {
         let programs = stack.programs().iter().map(direct::call);
         let programs: Result<Vec<Program>, _> = programs.collect();
         Kernel::of_programs(&programs.map_err(|error| error.to_string())?)
     }
 
-    /// Loads a filter of sockets, or says why it can't be.
+    /// Loads a filter of sockets; the error is the reason that the kernel can't run it.
     pub(super) fn of_packet_filter(filter: &packet::Program) -> Result<Kernel, String> {
         let Some(program) = direct::packet(filter, Given::SocketBuffer) else {
             return Err(super::extended::NOT_WRITTEN.to_owned());
@@ -60,7 +60,7 @@ impl Kernel {
         Kernel::of_programs(&[program])
     }
 
-    /// Loads programs for classifiers.
+    /// Loads programs as packet classifiers.
     pub(super) fn of_programs(programs: &[Program]) -> Result<Kernel, String> {
         let load = |program: &Program| {
             if program.endian() != NATIVE_ENDIAN {
@@ -76,7 +76,7 @@ impl Kernel {
         })
     }
 
-    /// The value for a packet, as a stack of filters gives it, or why there is none.
+    /// The verdict of the stack of filters for a packet, or the reason that there is none.
     pub(super) fn verdict(&self, packet: &[u8]) -> Result<u32, String> {
         let mut kept = stack::NO_FILTER;
         for program in self.programs.iter().rev() {
@@ -85,13 +85,13 @@ impl Kernel {
         Ok(kept)
     }
 
-    /// The value of the only program for a packet, or why there is none.
+    /// The value of the only program for a packet, or the reason that there is none.
     pub(super) fn value(&self, packet: &[u8]) -> Result<u32, String> {
         let values = self.programs.iter().map(|program| run(program, packet, 1));
         values.sum()
     }
 
-    /// What runs all programs on a packet so often, and what does nothing as often.
+    /// All programs on a packet, and the empty program as often.
     fn contestants<'a>(&'a self, packet: &'a [u8], evaluations: usize) -> [Contestant<'a>; 2] {
         let times = evaluations as u32;
         let ret = move |program| run(program, packet, times).unwrap_or_default();
@@ -104,8 +104,7 @@ impl Kernel {
     }
 }
 
-/// Lets the evaluators of a case take turns, with the kernel if it has a turn and the value that is expected for the
-/// case's only input.
+/// Times the evaluators of a case, with the kernel if it returns the expected value for the case's only input.
 pub(super) fn race_beside<'a>(
     mut contestants: Vec<Contestant<'a>>,
     turn: Option<Turn<'a>>,

@@ -1,8 +1,8 @@
-//! `tamis-lab engines`: evaluators in user space, what they answer, and what they take for the same inputs.
+//! `tamis-lab engines`: evaluators in user space, their values, and their times for the same inputs.
 //!
-//! Every evaluator first gives the reference interpreter's value for every input. Then all take turns, round by round, and
-//! the fastest round of each counts. Nothing is installed, so no rights are needed; without those to load programs the
-//! kernel is missing.
+//! Every evaluator must first return the reference interpreter's value for every input. Then the evaluators are timed
+//! in turns, and the fastest round of each counts. Nothing is installed, so no privileges are needed; without the right
+//! to load programs the kernel has no row.
 
 mod calls;
 mod disasm;
@@ -33,13 +33,13 @@ use tamis_cli::load::DEFAULT_POLICY;
 use tamis_cli::progress::Progress;
 use tamis_cli::{Failure, Global, exit, input, output, side};
 
-/// The engines that are compared; the name of each is that of its row.
+/// The compared engines; the name of each is that of its row.
 const ENGINES: [Engine; 3] = [Engine::Reference, Engine::Threaded, Engine::Jit];
 
-/// At least so many evaluations are timed together.
+/// The minimum of evaluations that are timed together.
 const EVALUATIONS: usize = 4096;
 
-/// What all measurements have in common.
+/// The state shared by all measurements.
 struct Measurement {
     rounds: Rounds,
     libpcap: Option<Libpcap>,
@@ -85,7 +85,7 @@ impl Measurement {
     }
 }
 
-/// Refuses an evaluator with other values than those expected.
+/// Fails if an evaluator's values differ from the expected ones.
 fn agree<I>(
     row: &Row,
     inputs: &[I],
@@ -199,7 +199,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
 }
 
-/// Times evaluators of the filters that the user named, or of the policy that is used where none is given.
+/// Times evaluators of the filters of the arguments, or of the default policy.
 fn of_seccomp(args: &BenchArgs, global: &Global) -> Result<u8, Failure> {
     let default = [DEFAULT_POLICY.to_owned()];
     let filters = match args.filters.as_slice() {

@@ -18,7 +18,7 @@ use tamis_cli::Failure;
 
 use crate::object;
 
-/// Times all evaluators of an extended program, as a filter of a socket has it.
+/// Times all evaluators of an extended program, used as a filter of a socket.
 pub(super) fn measure(
     name: &str,
     program: Program,
@@ -34,7 +34,7 @@ pub(super) fn measure(
     let evaluators = evaluators(name, &checked, measurement)?;
     let auto = extended::evaluator(&checked, Engine::Auto, Some(packets.len()));
     let auto = auto.map_err(|error| unusable(name, &error))?;
-    // What the checker accepts has no faults.
+    // Checked programs have no faults.
     let value = |packet: &Packet<'_>| auto.run_reference(packet).map_or(0, |run| run.ret as u32);
     let mut entries = Vec::new();
     for case in &cases(packets, value) {
@@ -79,7 +79,7 @@ fn row(evaluator: &ExtendedEvaluator) -> Row {
     Row::plain(evaluator.choice().engine.name())
 }
 
-/// What makes them.
+/// The preparations of the evaluators.
 fn preparations<'a>(checked: &'a Checked, evaluators: &[ExtendedEvaluator]) -> Vec<Contestant<'a>> {
     let prepare = |one: &ExtendedEvaluator| {
         let engine = one.choice().engine;

@@ -17,10 +17,10 @@ use tamis_cli::Failure;
 
 use crate::packet;
 
-/// Why an evaluator is left out.
+/// The reason that an evaluator is left out.
 const OTHER_VALUES: &str = "it gives other values, as for values beside the bytes of a packet";
 
-/// Packets that are evaluated one after the other.
+/// Packets that are evaluated in sequence.
 pub(super) struct PacketCase<'a> {
     pub(super) name: String,
     pub(super) packets: Vec<Packet<'a>>,
@@ -29,16 +29,16 @@ pub(super) struct PacketCase<'a> {
     pub(super) is_one: bool,
 }
 
-/// What evaluates a filter.
+/// The evaluators of a filter.
 struct Evaluators {
     ours: Vec<PacketEvaluator>,
-    /// Those that evaluate it as an extended program.
+    /// Evaluators of the filter as an extended program.
     extended: Vec<(Row, ExtendedEvaluator)>,
     kernel: Option<Kernel>,
 }
 
-/// The cases of a program: one packet, the first that it accepts if there is one, and the capture, which is repeated if it
-/// is short.
+/// The cases of a program: one packet (the first accepted one, else the first), and the capture, repeated if it is
+/// short.
 pub(super) fn cases<'p>(
     packets: &[Packet<'p>],
     value: impl Fn(&Packet<'_>) -> u32,
@@ -145,7 +145,7 @@ impl Evaluators {
     }
 }
 
-/// What makes them.
+/// The preparations of the evaluators.
 fn preparations<'a>(program: &'a Program, evaluators: &[PacketEvaluator]) -> Vec<Contestant<'a>> {
     let prepare = |one: &PacketEvaluator| {
         let engine = one.choice().engine;
@@ -156,7 +156,7 @@ fn preparations<'a>(program: &'a Program, evaluators: &[PacketEvaluator]) -> Vec
 }
 
 impl PacketCase<'_> {
-    /// What runs on the engines of tamis, each with the reference's values.
+    /// The engines of tamis; fails if one differs from the reference interpreter.
     fn ours<'c>(&'c self, ours: &'c [PacketEvaluator]) -> Result<Vec<Contestant<'c>>, Failure> {
         let packets = self.packets.as_slice();
         let mut contestants = Vec::new();
@@ -165,7 +165,7 @@ impl PacketCase<'_> {
             let run = move |packet: &Packet<'_>| evaluator.run(packet);
             agree(&row, packets, &self.expected, run)?;
             contestants.push(Contestant::new(row, move || sum(packets, run)));
-            // Only machine code looks packets up ahead.
+            // Only machine code runs batches of packets.
             if evaluator.choice().engine != Engine::Jit {
                 continue;
             }
@@ -197,7 +197,7 @@ impl PacketCase<'_> {
     ) -> Result<EnginesCaseEntry, Failure> {
         let packets = self.packets.as_slice();
         let mut contestants = self.ours(&evaluators.ours)?;
-        // Others know less of what is beside a packet, so they may give other values.
+        // Other evaluators have less metadata of a packet, so they may return other values.
         let mut others: Vec<&'static str> = Vec::new();
         for (row, evaluator) in &evaluators.extended {
             if agree(row, packets, &self.expected, extended::run(evaluator)).is_err() {
@@ -227,7 +227,7 @@ impl PacketCase<'_> {
         Ok(entry)
     }
 
-    /// Lets evaluators take turns, with the kernel if it is given; if it can't, the reason.
+    /// Times evaluators, with the kernel if it is given; also returns the reason that the kernel is left out.
     pub(super) fn race<'c>(
         &'c self,
         contestants: Vec<Contestant<'c>>,
@@ -241,7 +241,7 @@ impl PacketCase<'_> {
         });
         let (outcome, missing) = kernel::race_beside(contestants, turn, &self.expected, rounds);
         let reason = missing.map(|missing| match missing {
-            // A classifier's packet has more beside its bytes than a file's.
+            // A classifier's packet has more metadata than a file's.
             Missing::OtherValue(_) => OTHER_VALUES.to_owned(),
             Missing::Unable(reason) => reason,
         });

@@ -1,4 +1,4 @@
-//! Evaluators that take turns.
+//! Interleaved timing of evaluators, in rounds.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 const STABLE_ROUNDS: u32 = 4;
 const MIN_FALL: f64 = 0.005;
 
-/// No difference of two minima is told apart from less.
+/// Smaller differences of two minima are below the resolution.
 const MIN_DIFFERENCE_NS: f64 = 0.1;
 
 /// Work that is timed.
@@ -23,7 +23,7 @@ pub(super) struct Contestant<'a> {
     min: Duration,
 }
 
-/// What a race gave.
+/// The result of a race.
 pub(super) struct Outcome {
     rounds: u32,
     is_settled: bool,
@@ -32,7 +32,7 @@ pub(super) struct Outcome {
 }
 
 impl<'a> Contestant<'a> {
-    /// Work that belongs to a row. The result only prevents that it is optimised away.
+    /// Work that belongs to a row. Its result only prevents the compiler from removing the work.
     pub(super) fn new(row: Row, run: impl FnMut() -> u32 + 'a) -> Contestant<'a> {
         Contestant {
             row,
@@ -43,7 +43,7 @@ impl<'a> Contestant<'a> {
 }
 
 impl Outcome {
-    /// Replaces the time of a row by what it takes beyond another one, which is dropped.
+    /// Subtracts the time of another row from that of a row, and drops the other row.
     pub(super) fn subtract(&mut self, row: Row, other: Row) {
         let found = self.times.iter().position(|(one, _)| *one == other);
         let Some((_, other_ns)) = found.map(|at| self.times.remove(at)) else {
@@ -54,14 +54,14 @@ impl Outcome {
         }
     }
 
-    /// It as a case of so many evaluations.
+    /// The outcome as a case with this number of evaluations.
     pub(super) fn entry(&self, name: String, evaluations: usize) -> EnginesCaseEntry {
         let (rounds, is_settled) = (self.rounds, self.is_settled);
         EnginesCaseEntry::new(name, evaluations, rounds, is_settled, &self.times)
     }
 }
 
-/// Lets contestants take turns until the minima are stable; each does so many evaluations in a turn.
+/// Runs the contestants in turns until the minima are stable, with this number of evaluations per turn.
 pub(super) fn race(
     contestants: &mut [Contestant<'_>],
     rounds: Rounds,

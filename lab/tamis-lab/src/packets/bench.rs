@@ -1,4 +1,4 @@
-//! `tamis-lab packets bench`: what evaluators take for the packets of a capture.
+//! `tamis-lab packets bench`: the evaluators' times for the packets of a capture.
 
 use tamis_cli::{Failure, Global, input};
 

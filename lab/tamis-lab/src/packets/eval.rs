@@ -1,4 +1,4 @@
-//! `tamis-lab packets eval` and `tamis-lab ebpf eval`: what a filter of a socket makes of the packets of a capture.
+//! `tamis-lab packets eval` and `tamis-lab ebpf eval`: the values of a socket's filter for the packets of a capture.
 
 use tamis_bpf::interp;
 use tamis_cli::output::show;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     show_packets(evaluator.choice(), &runs, global)
 }
 
-/// An extended program, which must be safe as for the kernel.
+/// An extended program, which must be safe by the kernel's rules.
 fn extended(
     args: &Args,
     program: tamis_ebpf_vm::Program,

@@ -1,4 +1,4 @@
-//! `tamis-lab packets optimize`: filters of sockets made shorter and faster.
+//! `tamis-lab packets optimize`: optimiser for filters of sockets.
 
 use clap::ValueEnum;
 use tamis_abi::Endian;
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// The lengths, and what is known of the result.
+/// The lengths, and the result of the proof and of the comparison.
 fn summary(given_insns: usize, optimised: &Optimised) -> String {
     let after = counted(optimised.program.len(), "instruction");
     let judged = match optimised.outcome {

@@ -1,7 +1,7 @@
-//! What catching a call costs on each platform, beside the kernel's own time and its own answer.
+//! The cost of catching a call on each platform, with the kernel's own time and its own answer for comparison.
 //!
-//! All subjects are measured in turn, in several rounds, so that a machine that becomes busy slows all of them. Guest and
-//! supervisor run on one CPU, and on one each.
+//! All subjects are measured in turn, in several rounds, so that a busy machine slows all of them. Guest and supervisor
+//! run on one CPU, and on separate CPUs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ use tamis_cli::Failure;
 use tamis_cli::private::Scratch;
 use tamis_cli::progress::Progress;
 
-/// What is measured: its name, the operation, how many batches of how many operations, and which calls are caught.
+/// A measured case: the name, the operation, the number of batches and of operations per batch, and the caught calls.
 struct Case {
     name: &'static str,
     workload: &'static str,
@@ -84,11 +84,11 @@ static CASES: [Case; 6] = [
     },
 ];
 
-/// Who executes or answers the calls.
+/// The executor of the calls.
 #[derive(Clone, Copy)]
 enum Subject<'a> {
     Native,
-    /// The kernel, by a filter's errno.
+    /// The kernel, by the errno of a filter.
     Errno,
     Platform(&'static dyn Platform),
     /// A command that runs the guest.
@@ -106,26 +106,26 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The figures, and what could not be measured.
+/// The figures, and the problems of the measurement.
 pub(super) struct Measured {
     pub(super) figures: Vec<FigureEntry>,
     pub(super) advice: Vec<AdviceEntry>,
     pub(super) notes: Vec<String>,
-    /// Whether a signal ended it.
+    /// A signal ended the measurement.
     pub(super) is_cut_short: bool,
 }
 
-/// A figure that grows from round to round.
+/// A figure, collected over the rounds.
 struct Row<'a> {
     case: &'static Case,
     cpus: usize,
     subject: Subject<'a>,
     batches: Vec<f64>,
-    /// Why it has none.
+    /// The reason for the absence of the figure.
     problem: Option<String>,
 }
 
-/// Measures platforms that work here, and other programs that run guests, in this many rounds, or until it is interrupted.
+/// Measures the working platforms, and other programs that run guests, in this many rounds, or until an interrupt.
 pub(super) fn measure(
     platforms: &[&'static dyn Platform],
     peers: &[Peer],
@@ -195,7 +195,7 @@ fn rows<'a>(platforms: &[&'static dyn Platform], peers: &'a [Peer], cpus: usize)
                 let forks = case.operation == Operation::Fork;
                 let is_possible = match subject {
                     Subject::Platform(platform) => platform.caps().has_forks || !forks,
-                    // Its calls are made by the kernel, or they would not be what is measured.
+                    // The kernel executes the calls of other cases; an errno would skip the measured work.
                     Subject::Errno => case.operation == Operation::Null,
                     Subject::Native | Subject::Peer(_) => true,
                 };
@@ -369,7 +369,7 @@ fn run_alone(
     }
 }
 
-/// A filter with this action for some calls, which allows the rest.
+/// A filter that returns this action for some calls and allows the rest.
 fn filter(caught: &[u32], action: Action) -> Program {
     let mut ops = vec![Op::LoadData(0)];
     for nr in caught {
@@ -381,7 +381,7 @@ fn filter(caught: &[u32], action: Action) -> Program {
     Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
 }
 
-/// Answers as little as possible.
+/// Answers with the least work.
 struct Answering;
 
 impl Supervisor for Answering {

@@ -1,8 +1,8 @@
-//! A guest that measures itself, as a program of a few dozen instructions.
+//! A guest that measures itself: a program of a few dozen instructions.
 //!
-//! Platforms differ in the programs that they can run, so the guest is made here: static, without a C library, one segment
-//! of code and one of memory. It repeats an operation in batches, reads the clock after each, and writes the readings to
-//! a file.
+//! Platforms differ in the programs that they can run, so the guest is generated here: static, without a C library,
+//! with one segment of code and one of memory. It repeats an operation in batches, reads the clock after each, and
+//! writes the readings to a file.
 
 /// An operation to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,24 +36,24 @@ pub(super) mod nr {
     pub(crate) const EXIT_GROUP: u32 = 231;
 }
 
-/// Where the code and the memory are.
+/// The addresses of the code and the memory.
 const CODE: u32 = 0x40_0000;
 const MEMORY: u32 = 0x60_0000;
 /// The size of the memory.
 const MEMORY_BYTES: u64 = 0x10_0000;
-/// In the memory: a path, what a pointer points to, a page that is given back, and the readings.
+/// In the memory: the path of a file of zeros, the target of pointers, the page of the fault, and the readings.
 const ZEROS: u32 = MEMORY + 0x100;
 const POINTEE: u32 = MEMORY + 8;
 const FAULTING: u32 = MEMORY + 0x1000;
 const READINGS: u32 = MEMORY + 0x2000;
 /// The size of a reading, `struct timespec`.
 pub(super) const READING_BYTES: u32 = 16;
-/// The most batches for whose readings there is room.
+/// The most batches with room for their readings.
 pub(super) const MAX_BATCHES: u32 = 10_000;
 
 const HEADERS_BYTES: u32 = 64 + 2 * 56;
 
-/// The program: `batches` batches of so many operations, whose readings go to the file of this path.
+/// The program: `batches` batches of `per_batch` operations, with the readings written to the file `path`.
 pub(super) fn program(operation: Operation, batches: u32, per_batch: u32, path: &str) -> Vec<u8> {
     let batches = batches.min(MAX_BATCHES);
     let mut code = Code(Vec::new());
@@ -73,7 +73,7 @@ pub(super) fn program(operation: Operation, batches: u32, per_batch: u32, path: 
     code.read_clock();
     // dec r12d; jnz batch
     code.bytes(&[0x41, 0xff, 0xcc]).jump_unless_zero(batch);
-    // The path stands behind the code, whose length doesn't depend on where.
+    // The path follows the code, whose length doesn't depend on the path's address.
     let mut end = Code(Vec::new());
     end.finish(0, batches);
     let path_at = CODE + HEADERS_BYTES + (code.0.len() + end.0.len()) as u32;
@@ -114,7 +114,7 @@ impl Code {
         self.bytes(&[0xb8 + register]).word(constant)
     }
 
-    /// A call with three arguments, and no others.
+    /// A call with three arguments; the fourth is 0.
     fn call(&mut self, nr: u32, args: [u32; 3]) -> &mut Code {
         let [first, second, third] = args;
         self.load(RDI, first).load(RSI, second).load(RDX, third);
@@ -130,7 +130,7 @@ impl Code {
         self.bytes(&[0x0f, 0x85]).word(distance as i32 as u32);
     }
 
-    /// The raw clock into the place at r13, which moves on.
+    /// Reads the raw clock into the place at r13, and advances r13.
     fn read_clock(&mut self) {
         const CLOCK_MONOTONIC_RAW: u32 = 4;
         self.load(RDI, CLOCK_MONOTONIC_RAW);
@@ -141,7 +141,7 @@ impl Code {
         self.bytes(&[0x49, 0x83, 0xc5, READING_BYTES as u8]);
     }
 
-    /// Opens the file of zeros, whose descriptor is in r14d then.
+    /// Opens the file of zeros; r14d gets its descriptor.
     fn open_zeros(&mut self) {
         const PATH: [u8; 12] = *b"/dev/zero\0\0\0";
         for (index, bytes) in PATH.chunks_exact(4).enumerate() {
@@ -166,7 +166,7 @@ impl Code {
                 self.load(RAX, nr::READ).bytes(&[0x0f, 0x05])
             }
             Operation::Blocking => {
-                // A time of 1 ns, which the kernel makes its shortest: mov byte [POINTEE + 8], 1.
+                // A time of 1 ns, which the kernel extends to its shortest: mov byte [POINTEE + 8], 1.
                 self.bytes(&[0xc6, 0x04, 0x25])
                     .word(POINTEE + 8)
                     .bytes(&[1]);
@@ -235,7 +235,7 @@ fn elf(code: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The nanoseconds of an operation in each batch but the first, which warms up.
+/// The nanoseconds of an operation in each batch except the first, which is for warming up.
 pub(super) fn figures(readings: &[u8], per_batch: u32) -> Vec<f64> {
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
     let times: Vec<u64> = readings

@@ -1,4 +1,4 @@
-//! `tamis-lab platforms`: what catches calls here, and what it costs.
+//! `tamis-lab platforms`: the ways to catch calls that work here, and their costs.
 
 mod bench;
 mod guest;
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if args.bench {
         let rounds = usize::from(args.rounds);
         let progress = Progress::new(global);
-        // What was measured until then is worth more than a quick end, until it is shown.
+        // Until the report is shown, an interrupt ends the measurement but keeps its results.
         let interrupts = interrupts.insert(Interrupts::catch());
         let measured = bench::measure(&working, &args.beside, rounds, interrupts, progress)?;
         report.rounds = usize::from(args.rounds);
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         is_whole = !measured.is_cut_short;
     }
     if let Some(chart) = &args.chart {
-        // What is there may be of a whole measurement.
+        // An existing chart may be of a whole measurement.
         if !is_whole && chart.exists() {
             let note = format!("{chart} stays as it was, since the measurement was interrupted");
             report.notes.push(note);

@@ -1,4 +1,4 @@
-//! Another program that runs a guest, such as gVisor's `runsc`, to be measured beside the platforms.
+//! Another program that runs a guest, such as gVisor's `runsc`, for comparison with the platforms.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use tamis_kernel::{Ended, affinity};
 use tamis_platform::Placement;
 
-/// How long one run may take.
+/// The time limit of a run.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long between looks whether it has ended, which take time from the guest.
+/// The interval between checks for the end, which take time from the guest.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A command to which the guest's path is added.
+/// A command that gets the guest's path as its last argument.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub(super) name: String,
@@ -22,7 +22,7 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Of `NAME=COMMAND`, with words between spaces.
+    /// Parses `NAME=COMMAND`, with words between spaces.
     pub(super) fn parse(text: &str) -> Result<Peer, String> {
         let (name, command) = text.split_once('=').ok_or("it has the form NAME=COMMAND")?;
         let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
@@ -44,7 +44,7 @@ impl Peer {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // A process begins on the CPUs of the thread that starts it.
+        // A process starts on the CPUs of its parent's thread.
         let spawn = || match placement {
             Placement::Same(cpu) => match affinity::stay_on(cpu) {
                 Ok(()) => command.spawn().map_err(|error| error.to_string()),

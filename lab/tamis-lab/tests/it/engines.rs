@@ -22,7 +22,7 @@ fn strings<'v>(list: &'v Value, member: &str) -> Vec<&'v str> {
         .collect()
 }
 
-/// The evaluators of a case of the only filter: engine, whether it is cached, and whether it gets all at once.
+/// The evaluators of a case of the only filter: the engine, the use of the cache, and the use of batches.
 fn evaluators(report: &Value, case: usize) -> Vec<(&str, bool, bool)> {
     let results = report["filters"][0]["cases"][case]["results"].as_array();
     let row = |result| {
@@ -35,25 +35,25 @@ fn evaluators(report: &Value, case: usize) -> Vec<(&str, bool, bool)> {
     results.unwrap().iter().map(row).collect()
 }
 
-/// The document of evaluators, which needs no rights.
+/// The document of evaluators, which needs no privileges.
 fn document(options: &[&str]) -> Value {
     let output = tamis_lab(options);
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Whether an evaluator is there, judged without the command.
+/// The availability of an evaluator, detected without the command.
 fn is_there(engine: &str) -> bool {
     match engine {
         "jit" | "extended, jit" => tamis_jit::probe().is_ok(),
-        // It loads programs; who may says the kernel.
+        // It loads programs, which needs privileges.
         "kernel" => may_load_programs(),
         "libpcap" => tamis_pcap::Libpcap::open().is_ok(),
         _ => true,
     }
 }
 
-/// Whether the kernel takes a program of ours.
+/// Whether the kernel loads a minimal program.
 fn may_load_programs() -> bool {
     let zero = Op::Alu(Width::W32, AluOp::Mov, Reg::R0, Source::Imm(0));
     let program = Program::from_ops(&[zero, Op::Exit], tamis_kernel::NATIVE_ENDIAN).unwrap();

@@ -1,4 +1,4 @@
-//! The help of the laboratory's command: every command has an example of its own, and a short help within a screen.
+//! The help of the laboratory's command: every command has its own example, and a short help within a screen.
 
 use crate::tamis_lab;
 

@@ -95,7 +95,7 @@ fn every_form_of_a_program_is_the_same_filter() {
 
 #[test]
 fn a_jump_that_conversion_makes_too_far_is_refused() {
-    // The kernel converts each load to some nineteen instructions, and a jump has 16 bits.
+    // The kernel converts each load to about 19 instructions, and a jump has 16 bits.
     let loads = |count: usize| "ldx 4*([14]&0xf)\n".repeat(count);
     let filter = |count| format!("jmp far\n{}far: ret #1\n", loads(count));
     let raw = file("far.bpf", b"");
@@ -192,7 +192,7 @@ fn engines_answer_calls_as_the_reference_does() {
 
 #[test]
 fn an_optimised_filter_does_the_same_and_is_no_longer() {
-    // The second load and test of the protocol are not needed.
+    // The second load and test of the protocol are redundant.
     let filter = "{ 0x28, 0, 0, 12 },\n{ 0x15, 0, 3, 0x800 },\n{ 0x28, 0, 0, 12 },\n\
                   { 0x15, 0, 1, 0x800 },\n{ 0x6, 0, 0, 96 },\n{ 0x6, 0, 0, 0 },\n";
     let given = file("twice.c", filter.as_bytes());
@@ -228,7 +228,7 @@ fn an_optimised_filter_is_called_proved_only_where_it_is() {
         serde_json::from_slice::<Value>(&output.stdout).unwrap();
         String::from_utf8(output.stderr).unwrap()
     };
-    // Nothing to gain, so nothing to prove; a random number can't be proved.
+    // No improvement needs no proof; equivalence with a random number can't be proved.
     let random = "{ 0x20, 0, 0, 0xfffff038 },\n{ 0x16, 0, 0, 0 },\n";
     for filter in ["{ 0x6, 0, 0, 1 },\n", random] {
         let stats = said("unchanged.c", filter, &["--stats"]);
@@ -249,7 +249,7 @@ fn an_optimised_filter_is_called_proved_only_where_it_is() {
     assert!(unproved.contains("not proved"), "{unproved}");
 }
 
-/// An object as clang makes them, with a filter that keeps 64 bytes of packets of IPv4.
+/// An object in clang's format, with a filter that keeps 64 bytes of packets of IPv4.
 pub(crate) fn ipv4_object() -> Vec<u8> {
     // r6 = r1; r0 = half at 12; if r0 != 0x800 goto +2; r0 = 64; exit; r0 = 0; exit
     object(&[
@@ -272,7 +272,7 @@ fn object(insns: &[u64]) -> Vec<u8> {
     let sections_at = (names_at + NAMES.len() as u64).next_multiple_of(8);
     let mut file = b"\x7fELF\x02\x01\x01".to_vec();
     file.resize(16, 0);
-    // A relocatable file for the machine BPF; its three sections, of which the third has the names.
+    // A relocatable file for the machine BPF, with three sections; the third has the names.
     file.extend([1_u16, 247].into_iter().flat_map(u16::to_le_bytes));
     file.extend(1_u32.to_le_bytes());
     file.extend([0, 0, sections_at].into_iter().flat_map(u64::to_le_bytes));
@@ -318,9 +318,9 @@ fn an_object_is_run_on_packets_if_it_is_safe() {
     assert!(refusal.contains("has the sections socket"), "{refusal}");
 }
 
-/// Programs of every input kind that no engine runs, and a part of the error, with the instruction.
+/// Programs of every input kind that all engines reject, and a part of the error, with the instruction.
 fn bad_programs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
-    // `r0 = 0`, then what is wrong, then `exit`.
+    // `r0 = 0`, the wrong instructions, and `exit`.
     let around = |insns: &[u64]| object(&[&[0xb7], insns, &[0x95]].concat());
     let whole = ipv4_object();
     let ret = [6, 0, 0, 0, 1, 0, 0, 0];
@@ -389,7 +389,7 @@ fn bad_programs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     ]
 }
 
-/// The error of a command that is the same for every engine.
+/// The error of a command, equal for every engine.
 fn error_of_every_engine(args: &[&str]) -> String {
     let on = |engine| {
         let output = tamis(&[args, &["--engine", engine]].concat());
@@ -428,7 +428,7 @@ fn bad_programs_are_the_same_error_for_every_engine() {
     }
 }
 
-/// Packets that end anywhere, also before their first byte.
+/// Packets of all lengths, also without bytes.
 #[test]
 fn short_packets_are_dropped_by_every_engine() {
     let packet = ipv4(6, [1000, 22], &[0; 16]);

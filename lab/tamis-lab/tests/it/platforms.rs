@@ -61,7 +61,7 @@ fn an_interrupted_measurement_of_platforms_prints_what_was_measured() {
     assert_eq!(chart, "of a whole measurement");
 }
 
-/// What the program says of the platforms.
+/// The program's list of the platforms.
 fn platforms() -> Vec<Value> {
     let output = tamis_lab(&["platforms", "--json"]);
     let document: Value = serde_json::from_slice(&output.stdout).expect("a document");

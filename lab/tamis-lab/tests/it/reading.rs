@@ -1,4 +1,4 @@
-//! Captures and objects that others wrote take memory and time in proportion to their size.
+//! Captures and objects of unknown origin take memory and time in proportion to their size.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Every document of the laboratory is what `lab/schemas` or `docs/schemas` says.
+//! Every document of the laboratory follows its schema in `lab/schemas` or `docs/schemas`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
