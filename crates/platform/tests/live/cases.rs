@@ -1,4 +1,4 @@
-//! What each case does, in a process of its own.
+//! The cases of the conformance suite; each runs in its own process.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -18,17 +18,17 @@ use tamis_platform::{
 use crate::host::{self, Asked, Host, filter};
 use crate::{evasion, guests, limits, newborn, storms};
 
-/// What came of a case.
+/// The outcome of a case.
 pub(crate) enum Outcome {
     Passed,
-    /// The platform's capabilities, or the machine, don't have what it takes.
+    /// The platform's capabilities, or the machine, lack a requirement of the case.
     Skipped(&'static str),
 }
 
-/// A case: its name, what it takes, and what it does.
+/// A case: its name, its requirements, and its code.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// The reason why a platform with these capabilities can't have it.
+    /// The reason that a platform with these capabilities can't run the case.
     without: fn(&Caps) -> Option<&'static str>,
     run: fn(&dyn Platform) -> Outcome,
 }
@@ -184,7 +184,7 @@ pub(crate) const CASES: [Case; 74] = [
     ),
 ];
 
-/// The case of this name for a guest in Go, which needs a compiler of its own.
+/// The case for a guest in Go, which needs its own compiler.
 pub(crate) const GO: Case = Case {
     name: "go",
     without: threads,
@@ -233,7 +233,7 @@ impl Case {
         Case { name, without, run }
     }
 
-    /// Runs it, and then looks for what it has left.
+    /// Runs the case, and then checks for leaks.
     pub(crate) fn play(&self, platform: &dyn Platform) -> Outcome {
         if let Some(reason) = (self.without)(&platform.caps()) {
             return Outcome::Skipped(reason);
@@ -241,7 +241,7 @@ impl Case {
         let before = descriptors();
         let outcome = (self.run)(platform);
         assert_eq!(descriptors(), before, "descriptors");
-        // A thread that has been joined may still be on its way out; one that stays is found by the time limit.
+        // A joined thread may still be exiting; one that never exits is found by the time limit.
         while threads_count() != 1 {
             thread::yield_now();
         }
@@ -337,7 +337,7 @@ fn monitor(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// The same calls under the same filters have the same answers as on the platform `notify`.
+/// The same calls under the same filters return the same values as on the platform `notify`.
 fn as_notify(platform: &dyn Platform) -> Outcome {
     let notify = tamis_platform::by_name("notify").expect("a platform");
     if notify.probe().is_err() {
@@ -365,7 +365,7 @@ fn as_notify(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// What a filter decides about calls that begin and end tasks ends the guest as on the platform `notify`.
+/// A filter's actions for calls that create and end tasks end the guest as on the platform `notify`.
 fn decided(platform: &dyn Platform) -> Outcome {
     let notify = tamis_platform::by_name("notify").expect("a platform");
     if notify.probe().is_err() {
@@ -373,7 +373,7 @@ fn decided(platform: &dyn Platform) -> Outcome {
     }
     let (about_tasks, interrupted) = (host::about_tasks(), host::interrupted());
     let without_sigreturn = host::without_sigreturn();
-    // The race of `r` needs luck to be lost.
+    // The race of `r` is rarely lost, so it is repeated.
     for scene in "k t l i v f c h e m w s r r r r r - m o b".split(' ') {
         if scene == "-" {
             limits::drop_capability(1 << 24); // CAP_SYS_RESOURCE: limits may not be raised.
@@ -415,7 +415,7 @@ fn program32(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// What the filter or the supervisor decides, and how the guest ends by itself.
+/// The ends of guests: by the filter, by the supervisor, and on their own.
 fn ends(platform: &dyn Platform) -> Outcome {
     let host = Host::default();
     for (what, code) in [
@@ -449,7 +449,7 @@ fn not_found(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// A guest in which it isn't sure that sites are patched tests less than it seems to.
+/// This guest's sites are certainly patched; otherwise the other cases would test less than they seem to.
 fn patched_sites(platform: &dyn Platform) -> Outcome {
     let (host, options) = (Host::default(), Options::default());
     let ended = run(
@@ -465,7 +465,7 @@ fn patched_sites(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// On request all sites are what they were, and before a process gets a filter that has borrowed or lent its memory.
+/// Sites are rolled back on request, and before a process that has borrowed or lent its memory gets a filter.
 fn rolled_back(platform: &dyn Platform) -> Outcome {
     let host = Host::default();
     let options = Options {
@@ -509,7 +509,7 @@ fn replaced_result(platform: &dyn Platform) -> Outcome {
     assert_can(ended, platform.caps().sees_results)
 }
 
-/// A platform does what it says that it can, and refuses the rest.
+/// A platform supports its declared capabilities, and rejects the rest.
 fn assert_can(ended: Result<Ended, PlatformError>, can: bool) -> Outcome {
     match (ended, can) {
         (Ok(Ended::Exited(0)), true) => Outcome::Passed,
@@ -537,7 +537,7 @@ fn placement(platform: &dyn Platform) -> Outcome {
         let ended = run(platform, "loop", &[], Asked::Some, &host, &options);
         assert_eq!(ended.expect("it runs"), Ended::Exited(0));
     }
-    // The caller stays where it was.
+    // The caller's affinity is unchanged.
     assert_eq!(tamis_kernel::affinity::allowed().expect("the CPUs"), cpus);
     let options = Options {
         placement: Placement::Same(usize::MAX),
@@ -568,7 +568,8 @@ fn until(platform: &dyn Platform) -> Outcome {
         let (reader, mut writer) = io::pipe().expect("a pipe");
         let ended = thread::scope(|scope| {
             scope.spawn(|| {
-                // The guest asks before it blocks; one that asks in its own process is killed at any time.
+                // The guest's first call precedes the blocking one; with a supervisor in the guest's own process the
+                // time is arbitrary.
                 let sees = !platform.caps().is_signal_safe;
                 while sees && host.asked.load(Ordering::Relaxed) == 0 {
                     thread::yield_now();
@@ -586,7 +587,7 @@ fn until(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// A supervisor that panics takes its guest along, and the caller gets the panic.
+/// A panic of the supervisor ends the guest, and is passed on to the caller.
 fn panic(platform: &dyn Platform) -> Outcome {
     struct Panicking;
     impl Supervisor for Panicking {
@@ -609,7 +610,7 @@ fn panic(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// A supervisor in a guest: its platform works there, or it says why not.
+/// A supervisor in a guest: the inner platform works, or returns an expected error.
 fn nested(platform: &dyn Platform) -> Outcome {
     let filter = filter(Asked::Some);
     let host = Host::default();
@@ -667,7 +668,7 @@ fn two_at_once(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// Runs a program that somebody else has written, asked for every call; false if it isn't there.
+/// Runs a program of the machine as a guest; false if it isn't installed.
 fn foreign(platform: &dyn Platform, program: &str, args: &[&str], expected: Ended) -> bool {
     let filter = filter(Asked::Some);
     let guest = Guest {
@@ -687,7 +688,7 @@ fn foreign(platform: &dyn Platform, program: &str, args: &[&str], expected: Ende
 }
 
 fn busybox(platform: &dyn Platform) -> Outcome {
-    // It starts itself for `wc`, unless it is told where it is.
+    // Busybox executes itself for `wc`, unless its path is given.
     let path = tamis_kernel::search::find("busybox".as_ref());
     let path = path.map(|path| path.display().to_string());
     let prefix = match (platform.caps().has_own_exe, path) {
@@ -722,7 +723,7 @@ fn go(platform: &dyn Platform) -> Outcome {
     }
 }
 
-/// Runs a guest that blocks, until somebody kills this process.
+/// Runs a guest that blocks until this process is killed.
 pub(crate) fn play_orphan(platform: &dyn Platform, args: &[&str]) {
     let options = Options::default();
     let _ = run(

@@ -1,5 +1,4 @@
-//! Guests by whose means a call might be made that the supervisor should decide: another interface, the vsyscall page, filters of
-//! their own.
+//! Guests that attempt calls past the supervisor: by another interface, the vsyscall page, or their own filters.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -11,7 +10,8 @@ use crate::cases::{Outcome, WITHOUT_I386, has_i386, run};
 use crate::guests;
 use crate::host::{self, Asked, Host, filter};
 
-/// A filter for all threads that is installed by the 32-bit interface comes as gently as another.
+/// A filter for all threads, installed through the 32-bit interface while a thread waits for an answer, is handled like
+/// one of the 64-bit interface.
 pub(crate) fn late_by_i386(platform: &dyn Platform) -> Outcome {
     if !has_i386() {
         return WITHOUT_I386;
@@ -22,7 +22,7 @@ pub(crate) fn late_by_i386(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// Filters of the guest's own don't hide calls from the supervisor.
+/// A guest's own filters don't hide calls from the supervisor.
 pub(crate) fn hides(platform: &dyn Platform) -> Outcome {
     let filter = host::about_filters();
     let catches_i386 = has_i386() && platform.caps().catches_i386;
@@ -41,7 +41,7 @@ pub(crate) fn hides(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// A supervisor that lets the guest install no filters isn't asked about the platform's own.
+/// A supervisor that denies filters to the guest doesn't receive the platform's own installations.
 pub(crate) fn without_filters(platform: &dyn Platform) -> Outcome {
     let filter = host::asking_about_filters();
     let guest = Guest {
@@ -55,14 +55,14 @@ pub(crate) fn without_filters(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// Whether a program has the vsyscall page, and may execute it.
+/// Whether programs have an executable vsyscall page.
 fn has_vsyscalls() -> bool {
     let maps = fs::read_to_string("/proc/self/maps").expect("the mappings");
     let mut pages = maps.lines().filter(|line| line.contains("[vsyscall]"));
     pages.any(|page| page.contains("xp "))
 }
 
-/// Calls through the vsyscall page are asked about, once each.
+/// Each call through the vsyscall page reaches the supervisor once.
 pub(crate) fn vsyscall(platform: &dyn Platform) -> Outcome {
     if !has_vsyscalls() {
         return Outcome::Skipped("this kernel has no vsyscall page");
@@ -89,7 +89,7 @@ pub(crate) fn vsyscall(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// What a call of one interface is allowed, a call of the other with its number isn't.
+/// A permit for a call of one interface doesn't cover the other interface's call with the same number.
 pub(crate) fn permits(platform: &dyn Platform) -> Outcome {
     if !has_i386() {
         return WITHOUT_I386;

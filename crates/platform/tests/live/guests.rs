@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The programs in C, by their files in `tests/guests`.
+/// The programs in C, named by their files in `tests/guests`.
 pub(crate) const NAMES: [&str; 43] = [
     "attack",
     "answered",
@@ -51,7 +51,7 @@ pub(crate) const NAMES: [&str; 43] = [
     "vsyscall",
 ];
 
-/// Where a program is.
+/// The path of a program.
 pub(crate) fn path(name: &str) -> PathBuf {
     folder().join(name)
 }
@@ -60,7 +60,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests")
 }
 
-/// Builds what is older than its source, statically linked.
+/// Builds the programs that are older than their sources, statically linked.
 ///
 /// # Errors
 /// There is no compiler.
@@ -106,7 +106,7 @@ pub(crate) fn build() -> Result<(), String> {
     Ok(())
 }
 
-/// A 32-bit program; with a compiler that makes none its case is skipped.
+/// A 32-bit program; its case is skipped if the compiler can't build it.
 fn build_32(sources: &Path) {
     let program = path("program32");
     if program.exists() {
@@ -126,7 +126,7 @@ fn build_32(sources: &Path) {
         .output();
 }
 
-/// A program in Go, whose runtime has threads and sends itself signals; without a compiler its case is skipped.
+/// A program in Go: its runtime has threads and sends itself signals. Its case is skipped without a compiler.
 fn build_go() {
     let (source, program) = (folder().join("hello.go"), path("hello-go"));
     if program.exists() {

@@ -1,4 +1,4 @@
-//! The supervisor of the tests, and the filters under which its guests run.
+//! The supervisor of the tests, and the filters of its guests.
 //!
 //! It does nothing that a signal handler may not do.
 
@@ -14,29 +14,29 @@ use tamis_platform::{Answer, Supervisor, Task, TaskId};
 
 /// The number of `getpriority` in the 32-bit interface.
 const GETPRIORITY_I386: u32 = 96;
-/// What a guest asks for to have its sites rolled back.
+/// The argument by which a guest requests the rollback of its patched sites.
 const UNPATCH: u64 = 0x0bad_c0de;
-/// Those of calls that install filters.
+/// The numbers of the 32-bit calls that install filters.
 const SECCOMP_I386: u32 = 354;
 const PRCTL_I386: u32 = 172;
-/// An argument of those that the kernel refuses, and what they return then.
+/// An argument that the kernel rejects, and the supervisor's result for calls with it.
 const REFUSED: u64 = 0x77;
 const INSTALLED: i64 = 77;
-/// The argument of `time` that isn't left to the kernel.
+/// The argument of `time` that the supervisor answers.
 const TIME: u64 = 0x71e;
 const X32: u32 = 0x4000_0000;
 
-/// What the guests in C expect of their supervisor, and what it has seen.
+/// The supervisor that the guests in C expect, and its observations.
 #[derive(Default)]
 pub(crate) struct Host {
-    /// How many calls it was asked for.
+    /// The number of calls that reached the supervisor.
     pub(crate) asked: AtomicU64,
     /// The tasks that have started and ended; only used by platforms that see tasks.
     pub(crate) started: AtomicU64,
     pub(crate) ended: AtomicU64,
-    /// Set by a guest that wants its patched sites rolled back.
+    /// Set when a guest requests the rollback of its patched sites.
     pub(crate) unpatch: AtomicBool,
-    /// What a descriptor is a copy of.
+    /// The file of the descriptor that a guest gets.
     pub(crate) descriptor: Mutex<Option<File>>,
 }
 
@@ -103,7 +103,7 @@ impl Supervisor for Host {
     }
 }
 
-/// The same supervisor, which lets no guest install filters.
+/// The same supervisor, except that it denies the installation of filters.
 #[derive(Default)]
 pub(crate) struct Denying(Host);
 
@@ -116,7 +116,7 @@ impl Supervisor for Denying {
     }
 }
 
-/// A filter that asks about all calls that install filters.
+/// A filter that notifies the supervisor of all calls that install filters.
 pub(crate) fn asking_about_filters() -> Program {
     let notify = Action::new(ActionKind::Notify, 0);
     let calls = [libc::SYS_getpriority, libc::SYS_seccomp, libc::SYS_prctl];
@@ -131,7 +131,7 @@ fn sum(args: &[u64; 6]) -> i64 {
     (sum & 0x3fff_ffff_ffff_ffff) as i64
 }
 
-/// Reads a number and writes the next one elsewhere.
+/// Reads a number at `from` and writes the next one at `to`.
 fn next_number(task: &mut dyn Task, from: u64, to: u64) -> Answer {
     let space = task.space();
     let mut number = [0; 8];
@@ -147,7 +147,7 @@ fn next_number(task: &mut dyn Task, from: u64, to: u64) -> Answer {
     answer(space.write(to, &next.to_ne_bytes()))
 }
 
-/// Which calls the supervisor is asked for.
+/// The calls that reach the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// Those that it answers itself, and `getppid`.
@@ -203,7 +203,7 @@ pub(crate) fn filter(asked: Asked) -> Program {
     program(ops)
 }
 
-/// A filter whose answers to the 32-bit interface are errors, but for `exit_group`.
+/// A filter that returns an error for calls of the 32-bit interface, except for `exit_group`.
 pub(crate) fn without_i386() -> Program {
     const EXIT_GROUP_I386: u32 = 252;
     let denied = Action::errno(libc::EXDEV as u16).ret();
@@ -226,7 +226,7 @@ pub(crate) fn without_i386() -> Program {
     program(ops)
 }
 
-/// A call, maybe with the value of one of its arguments, and what the filter says.
+/// A call, optionally with the value of one of its arguments, and the filter's action.
 type Rule = (i64, Option<(u32, u64)>, Action);
 
 /// Filters that differ in actions and in conditions on arguments.
@@ -265,7 +265,7 @@ pub(crate) fn filters_to_compare() -> Vec<Program> {
         (libc::SYS_umask, Some((0, 0o22)), of(ActionKind::Trap)),
         (libc::SYS_getpriority, None, notify),
     ];
-    // What a platform makes itself, in its own way.
+    // Calls that platforms make for their own work.
     let own = [
         libc::SYS_close,
         libc::SYS_futex,
@@ -287,7 +287,7 @@ pub(crate) fn filters_to_compare() -> Vec<Program> {
     lists.map(of_rules).into()
 }
 
-/// A filter about calls that install filters, by arguments that the kernel refuses.
+/// A filter for calls that install filters, selected by arguments that the kernel rejects.
 pub(crate) fn about_filters() -> Program {
     let notify = Action::new(ActionKind::Notify, 0);
     let mut rules = vec![(libc::SYS_getpriority, None, notify)];
@@ -301,13 +301,13 @@ pub(crate) fn about_filters() -> Program {
     of_rules(&rules)
 }
 
-/// A filter that lets no handler of a signal return.
+/// A filter that kills the process when a signal handler returns.
 pub(crate) fn without_sigreturn() -> Program {
     let kill = Action::new(ActionKind::KillProcess, 0);
     of_rules(&[(libc::SYS_rt_sigreturn, None, kill)])
 }
 
-/// A filter that answers a call as if a signal had interrupted it, which the kernel never says.
+/// A filter that returns EINTR for `fork`, which the kernel never does.
 pub(crate) fn interrupted() -> Program {
     of_rules(&[
         (
@@ -319,7 +319,7 @@ pub(crate) fn interrupted() -> Program {
     ])
 }
 
-/// A filter about calls that begin and end tasks.
+/// A filter for calls that create and end tasks.
 pub(crate) fn about_tasks() -> Program {
     let of = |kind| Action::new(kind, 0);
     let not_a_thread = (libc::CLONE_VM | libc::SIGCHLD) as u64;

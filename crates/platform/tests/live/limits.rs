@@ -1,4 +1,4 @@
-//! Guests and supervisors that have little of what they need, and guests that want much.
+//! Guests and supervisors with scarce resources, and guests with large demands.
 
 use std::fs::{self, File};
 use std::ops::RangeInclusive;
@@ -18,10 +18,10 @@ use crate::cases::{Outcome, run};
 use crate::guests;
 use crate::host::{self, Asked, Host};
 
-/// With too few descriptors a platform says so, and with enough it works; either way nothing is left behind.
+/// With too few descriptors a platform returns an error, with enough it works; nothing leaks in either case.
 pub(crate) fn few_descriptors(platform: &dyn Platform) -> Outcome {
     let before = limit(None);
-    // Under the least, nothing works; the monitor of a machine takes most.
+    // Nothing works below the least limit; the monitor of a machine needs the most descriptors.
     let mut has_failed = false;
     for descriptors in (3..28).step_by(3).chain([64, 330]) {
         limit(Some(descriptors));
@@ -48,7 +48,8 @@ pub(crate) fn few_descriptors(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// A guest inherits what a program that is executed would, while another thread opens and closes what it wouldn't.
+/// A guest inherits the same descriptors as an executed program, while another thread opens and closes close-on-exec
+/// descriptors.
 pub(crate) fn inherited_descriptors(platform: &dyn Platform) -> Outcome {
     const OPENED: RangeInclusive<RawFd> = 300..=340;
     const TIMES: usize = 10;
@@ -88,13 +89,13 @@ fn is_told(error: &PlatformError) -> bool {
     !text.is_empty() && !text.contains("no panic")
 }
 
-/// The soft limit of descriptors, after setting it.
+/// Sets the soft limit of descriptors, and returns it.
 fn limit(new: Option<u64>) -> u64 {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: the structure is writable, and what is set is below the hard limit.
+    // SAFETY: the structure is writable, and the new limit is below the hard limit.
     unsafe {
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
         if let Some(new) = new {
@@ -105,7 +106,7 @@ fn limit(new: Option<u64>) -> u64 {
     limit.rlim_cur
 }
 
-/// A guest that has used up its memory goes on to ask, and one that the kernel ends for it has ended so.
+/// A guest at its memory limit can still make calls.
 pub(crate) fn little_memory(platform: &dyn Platform) -> Outcome {
     let host = Host::default();
     let options = Options::default();
@@ -117,7 +118,7 @@ pub(crate) fn little_memory(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// A guest of a supervisor that may only trace what its user may makes no process that isn't traced, and loses nothing else.
+/// Under a supervisor without CAP_SYS_PTRACE, a guest creates no untraced process, and nothing else fails.
 pub(crate) fn heirs(platform: &dyn Platform) -> Outcome {
     const PTRACE: u32 = 1 << 19;
     let host = Host::default();
@@ -129,7 +130,7 @@ pub(crate) fn heirs(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// Gives up a privilege, by its bit.
+/// Drops a capability, given by its bit.
 pub(crate) fn drop_capability(bit: u32) {
     const VERSION: u32 = 0x2008_0522;
     let header = [VERSION, 0];
@@ -147,13 +148,14 @@ pub(crate) fn drop_capability(bit: u32) {
     }
 }
 
-/// A thousand threads and as many processes, with `TAMIS_SEEDS=full`; a slice without.
+/// 1000 threads and as many processes with `TAMIS_SEEDS=full`, else 50.
 pub(crate) fn many_tasks(platform: &dyn Platform) -> Outcome {
     let tasks = if seeds::is_full() { "1000" } else { "50" };
     many(platform, &Host::default(), tasks, "1")
 }
 
-/// A million calls, or a slice: at the last of them neither process has more descriptors and mappings than at an early one.
+/// A million calls with `TAMIS_SEEDS=full`, else 5000: neither process has more descriptors and mappings at the last
+/// call than at an early one.
 pub(crate) fn many_calls(platform: &dyn Platform) -> Outcome {
     let calls = if seeds::is_full() { 1_000_000 } else { 5000 };
     let text = calls.to_string();
@@ -172,19 +174,19 @@ pub(crate) fn many_calls(platform: &dyn Platform) -> Outcome {
     println!("descriptors and mappings of both, then after {calls} calls: {early:?} {late:?}");
     let names = ["descriptors", "mappings"].repeat(2);
     for (name, (early, late)) in names.iter().zip(early.iter().zip(late)) {
-        // The allocator may have come to need one.
+        // The allocator may have added a mapping.
         assert!(*late <= early + 1, "{name}: {early} {late}");
     }
     Outcome::Passed
 }
 
-/// Counts what its process and that of the guest have, while the guest calls.
+/// Counts the descriptors and mappings of its own process and of the guest's, during calls.
 struct Counting {
     host: Host,
     /// The number of the guest's last call.
     last: u64,
     asked: AtomicU64,
-    /// The second time without what counting itself takes.
+    /// The counts; the first one isn't compared, since the counting itself allocates resources.
     seen: Mutex<Vec<[usize; 4]>>,
 }
 
@@ -226,7 +228,7 @@ fn many(platform: &dyn Platform, supervisor: &dyn Supervisor, tasks: &str, calls
     Outcome::Passed
 }
 
-/// Whether a platform works is the same each time.
+/// The probe of a platform returns the same result each time.
 pub(crate) fn probed(platform: &dyn Platform) -> Outcome {
     const TIMES: usize = 100;
     const FEW: usize = 10;

@@ -1,8 +1,8 @@
 //! The conformance suite: the same guests on every platform.
 //!
-//! Each pair of a platform and a case runs in a process of its own with a time limit, and leaves neither descriptors nor
-//! children. What a platform says that it can't do is skipped, as are platforms that don't work here. At the end the
-//! matrix is printed. With `TAMIS_REPEATS=100` each case runs so many times in a row.
+//! Each pair of a platform and a case runs in its own process with a time limit, and leaks neither descriptors nor
+//! children. Cases beyond a platform's capabilities are skipped, as are platforms that don't work here. At the end the
+//! matrix is printed. `TAMIS_REPEATS=100` runs each case 100 times in a row.
 
 mod cases;
 mod evasion;
@@ -30,20 +30,21 @@ use tamis_testkit::skip::{self, Need};
 
 use cases::{CASES, Case, Outcome};
 
-/// The first argument of a process that plays a case.
+/// The first argument of a process that runs a case.
 const MARK: &str = "--play";
-/// The first argument of a process that plays a case if its user may.
+/// The first argument of a process that runs a case if its user's privileges suffice.
 const PROBE: &str = "--play-if-it-works";
 /// The first argument of a supervisor in a guest.
 pub(crate) const NESTED: &str = "--play-nested";
 /// The first argument of a process that will be killed.
 const ORPHAN: &str = "--play-orphan";
-/// The limit of one run of a case, in seconds; the slowest takes two on an idle machine, and a million calls a minute.
+/// The limit of one run of a case, in seconds; the slowest takes 2 s on an idle machine, and a million calls take a
+/// minute.
 const LIMIT_S: u32 = 60;
 /// The limit of a run with all cases.
 const FULL_LIMIT_S: u32 = 5 * LIMIT_S;
 
-/// How cases ended, by platform and case.
+/// The ends of cases, by platform and case.
 type Matrix = Arc<Mutex<BTreeMap<(usize, String), char>>>;
 
 fn main() -> ExitCode {
@@ -142,10 +143,11 @@ fn trial(index: usize, platform: &dyn Platform, case: &'static str, matrix: &Mat
     })
 }
 
-/// The name of the case that a user without privileges plays.
+/// The name of the case for a user without privileges.
 const UNPRIVILEGED: &str = "unprivileged";
 
-/// A user without privileges can use a platform that says so, or is told what is missing.
+/// A platform with `is_unprivileged` works for a user without privileges; the probe of another may report the
+/// requirement.
 fn unprivileged(index: usize, platform: &dyn Platform, matrix: &Matrix) -> Trial {
     const NOBODY: u32 = 65534;
     const CASE_OF_USER: &str = "threads";
@@ -185,7 +187,7 @@ fn unprivileged(index: usize, platform: &dyn Platform, matrix: &Matrix) -> Trial
     })
 }
 
-/// Plays a case if the platform works.
+/// Runs a case if the platform works.
 fn probe_and_play(platform: &str, case: &str) -> ExitCode {
     match by_name(platform).probe() {
         Ok(()) => play(platform, case),
@@ -201,7 +203,7 @@ fn note(matrix: &Matrix, index: usize, case: &str, cell: char) {
     matrix.insert((index, case.to_owned()), cell);
 }
 
-/// A guest whose supervisor is killed dies: its tasks that block in calls, and those that make none.
+/// A guest whose supervisor is killed dies: its tasks that block in calls, and those that make no calls.
 fn orphans(index: usize, platform: &dyn Platform, matrix: &Matrix) -> Trial {
     const CASE: &str = "supervisor killed";
     let (name, caps) = (platform.name(), platform.caps());
@@ -235,7 +237,7 @@ fn kill_supervisor(platform: &str, args: &[&str]) -> Result<(), Box<dyn std::err
     let start = Instant::now();
     for pid in line.split_whitespace() {
         let path = format!("/proc/{pid}/stat");
-        // A zombie is dead; who reaps it is up to the machine.
+        // A zombie is dead; its reaping is up to the machine.
         while std::fs::read_to_string(&path).is_ok_and(|stat| !stat.contains(") Z ")) {
             if start.elapsed() > Duration::from_secs(u64::from(LIMIT_S)) {
                 return Err(format!("process {pid} of {platform} lives on").into());
@@ -249,7 +251,7 @@ fn kill_supervisor(platform: &str, args: &[&str]) -> Result<(), Box<dyn std::err
     }
 }
 
-/// Prints what came of each case on each platform: passed `+`, skipped `-`, failed `!`.
+/// Prints the outcome of each case on each platform: passed `+`, skipped `-`, failed `!`.
 fn print_matrix(matrix: &Matrix) {
     let matrix = matrix.lock().expect("no panic");
     if matrix.is_empty() {

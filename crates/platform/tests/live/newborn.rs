@@ -1,8 +1,8 @@
-//! Tasks that are heard of before their creators have told of them.
+//! Tasks whose first stop is reported before the stop of their creator.
 //!
-//! Of the tasks that have stopped, the kernel tells a tracer the youngest first: the first stop of a new task comes before its
-//! creator's. The supervisor answers on the tracer's thread. While it does, others come to their stops, for which it waits here; and
-//! whom it kills then ends between the two reports.
+//! The kernel reports the youngest stopped task first: the first stop of a new task comes before its creator's stop.
+//! The supervisor answers on the tracer's thread. Meanwhile other tasks stop, and the supervisor waits for that here; a
+//! task that it then kills ends between the two reports.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -16,8 +16,8 @@ use crate::cases::Outcome;
 use crate::guests;
 use crate::host::{self, Asked, Host};
 
-/// Whoever ends between, each task that has started ends, and a new process isn't killed by a filter of its own for what was put in
-/// its memory.
+/// Every started task is reported to end, whichever task ends between the two reports; and a new process isn't killed
+/// by its own filter because of code that the platform put in its memory.
 pub(crate) fn newborn(platform: &dyn Platform) -> Outcome {
     for kind in ["thread", "orphan", "process"] {
         let filter = host::filter(Asked::Some);
@@ -35,11 +35,11 @@ pub(crate) fn newborn(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// Has somebody end between the first stop of a new task and that of its creator.
+/// A supervisor that has a task end between the first stop of a new task and the stop of its creator.
 struct Between(Host);
 
 impl Between {
-    /// How many tasks have started and not ended.
+    /// The number of tasks that have started and not ended.
     fn left(&self) -> u64 {
         let Host { started, ended, .. } = &self.0;
         started.load(Ordering::Relaxed) - ended.load(Ordering::Relaxed)
@@ -78,14 +78,14 @@ impl Supervisor for Between {
     }
 }
 
-/// Waits; what never comes is found by the time limit.
+/// Waits for a condition; if it never holds, the time limit ends the case.
 fn until(has_come: impl Fn() -> bool) {
     while !has_come() {
         thread::yield_now();
     }
 }
 
-/// The threads of a process with one, or two, and the children of the one.
+/// The threads of a process (1 or 2), and the children of its first thread.
 fn tasks_of(pid: u64) -> Vec<u64> {
     let folder = format!("/proc/{pid}/task");
     let children = fs::read_to_string(format!("{folder}/{pid}/children")).unwrap_or_default();
@@ -102,7 +102,7 @@ fn has_stopped(tid: u64) -> bool {
     state(tid) == Some('t')
 }
 
-/// The state of a task, as `proc` abbreviates it.
+/// The state of a task, abbreviated as in `proc`.
 fn state(tid: u64) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()

@@ -1,7 +1,8 @@
-//! Threads that wait for each other: to install filters for all threads, and to have handlers of signals.
+//! Threads that wait for each other: to install filters for all threads, and to set up signal handlers.
 //!
-//! Each guest is new, since some of it happens once only, and it takes luck to fail. That a second filter for all threads comes too early takes little:
-//! the supervisor holds up a thread that the first one waits for.
+//! Each run starts a new guest, since some of the events happen only once per process, and the failures are rare races.
+//! A second filter for all threads that comes too early is provoked: the supervisor delays a thread that the first
+//! filter waits for.
 
 use std::fs;
 
@@ -32,14 +33,14 @@ pub(crate) fn rush(platform: &dyn Platform) -> Outcome {
     Outcome::Passed
 }
 
-/// Nobody waits for processes that have been killed.
+/// Killed processes are not waited for.
 fn ended(platform: &dyn Platform) {
     let (host, options) = (Host::default(), Options::default());
     let ended = run(platform, "rush", &["ended"], Asked::Some, &host, &options);
     assert_eq!(ended.expect("it runs"), Ended::Exited(0), "ended");
 }
 
-/// Two threads install filters for all while a third is held up in a call.
+/// Two threads install filters for all threads while a third is delayed in a call.
 fn second(platform: &dyn Platform) {
     let filter = host::filter(Asked::Some);
     let guest = Guest {
@@ -52,10 +53,10 @@ fn second(platform: &dyn Platform) {
     assert_eq!(ended.expect("it runs"), Ended::Exited(0), "second");
 }
 
-/// Answers one call late: once a filter has been installed meanwhile, or after some time.
+/// Delays the answer to one call until a filter has been installed meanwhile, or for some time.
 struct HoldingUp(Host);
 
-/// How often it looks, some hundredths of a second.
+/// The number of checks, which take some hundredths of a second.
 const LOOKS: usize = 1000;
 
 impl Supervisor for HoldingUp {
@@ -85,7 +86,7 @@ impl Supervisor for HoldingUp {
     }
 }
 
-/// Whether a thread of a process is in a call that no kernel has, by which it says hello to its supervisor.
+/// Whether a thread of a process is in a call with an unused number, which announces it to its supervisor.
 fn is_any_waiting(pid: u64) -> bool {
     let threads = fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()
@@ -97,7 +98,7 @@ fn is_any_waiting(pid: u64) -> bool {
     calls.into_iter().any(|nr: i64| nr > 0xffff)
 }
 
-/// How many filters a process has.
+/// The number of filters of a process.
 fn filters_of(pid: u64) -> Option<u32> {
     Status::read(pid as i32)?.filters()
 }

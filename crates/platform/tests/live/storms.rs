@@ -1,4 +1,4 @@
-//! Workloads under timers and children that end: what they write is the same as natively.
+//! Workloads under timers and ending children: their output is the same as natively.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::cases::{Outcome, run};
 use crate::guests;
 use crate::host::{Asked, Host};
 
-/// How many workloads there are; an ordinary run has some of them.
+/// The number of workloads, in a full and in an ordinary run.
 const WORKLOADS: u64 = 200;
 const FEW: u64 = 5;
 
