@@ -165,7 +165,7 @@ impl PacketCase<'_> {
             let run = move |packet: &Packet<'_>| evaluator.run(packet);
             agree(&row, packets, &self.expected, run)?;
             contestants.push(Contestant::new(row, move || sum(packets, run)));
-            // Only machine code runs batches of packets.
+            // Only machine code prefetches the packets of a batch.
             if evaluator.choice().engine != Engine::Jit {
                 continue;
             }
