@@ -1,4 +1,4 @@
-//! `tamis bench`: what filters cost on this machine.
+//! `tamis bench`: the cost of filters on this machine.
 
 mod cases;
 mod doubts;
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Refuses a machine on which no filter can be installed.
+/// Fails on a machine without installable filters.
 fn check_machine(probe: &tamis_kernel::Probe) -> Result<(), Failure> {
     if probe.filter_mode.is_present() {
         return Ok(());
@@ -129,7 +129,7 @@ fn check_machine(probe: &tamis_kernel::Probe) -> Result<(), Failure> {
     ))
 }
 
-/// Measures the filters that the user named.
+/// Measures the filters of the arguments.
 fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<BenchReport, Failure> {
     let (subjects, profile) = timed_stacks::timed_stacks(args, global)?;
     let calls = args.calls.iter().flat_map(|calls| call::split(calls));
@@ -169,7 +169,7 @@ fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<BenchReport, 
     Ok(findings.report())
 }
 
-/// Prints how far the measurement is: by rounds, or by the time after which no other begins.
+/// Prints the progress: by rounds, or by the time limit for new rounds.
 fn progress_printer(rounds: Rounds, global: &Global) -> impl FnMut(Progress) {
     let mut line = progress::Progress::new(global);
     let start = Instant::now();
@@ -187,10 +187,10 @@ fn progress_printer(rounds: Rounds, global: &Global) -> impl FnMut(Progress) {
     }
 }
 
-/// Why nothing was measured.
+/// The failure of a measurement.
 fn refusal<'n>(error: &MeasureError, name: &dyn Fn(usize) -> &'n str) -> Failure {
     let (subject, help) = match error {
-        // The answer of a filter made harmless, not the kernel's.
+        // The answer is that of a filter made harmless, not the kernel's.
         MeasureError::Install {
             subject,
             filter,

@@ -1,5 +1,4 @@
-//! What is called: calls that the user named, sequences of calls, the calls of a profile, and the mix of
-//! all of them.
+//! The timed calls: calls and sequences of the arguments, the calls of a profile, and the mix of all of them.
 
 use tamis_abi::{Arch, Nr, SeccompData, call, syscall};
 use tamis_kernel::measure::{self, Call};
@@ -10,64 +9,63 @@ use tamis_session::profile::call_name;
 use super::draw::{Random, WeightedItems};
 use crate::cli::{Failure, call as cli_call, load};
 
-/// How many calls the mix has.
+/// The number of calls in the mix.
 const MIX_CALLS: usize = 8192;
-/// How many lists of arguments are drawn for a call that a profile has several of.
+/// The number of argument lists drawn for a call with several lists in the profile.
 const ARGUMENT_LISTS: usize = 1024;
-/// How many calls without their own entry are named.
+/// The maximum of named calls without their own entry.
 const MAX_NAMED: usize = 3;
 
-/// Something that is timed: calls made one after the other.
+/// A timed case: calls made in sequence.
 pub(super) struct Case {
     pub(super) name: String,
-    /// The calls as they are made.
+    /// The executed calls.
     pub(super) made: Vec<SeccompData>,
-    /// The calls as they were asked for, one for one.
+    /// The requested calls, one for each executed call.
     pub(super) wanted: Vec<SeccompData>,
     pub(super) stand_ins: Vec<StandInEntry>,
-    /// How much of all calls of the profile it is.
+    /// Its share of all calls of the profile.
     pub(super) share: Option<f64>,
 }
 
-/// What is timed.
+/// All timed cases.
 pub(super) struct Cases {
-    /// One by one.
+    /// The cases of single calls and sequences.
     pub(super) each: Vec<Case>,
-    /// All of them together, as often as they are made.
+    /// All calls together, as often as they occur.
     pub(super) mix: Option<Case>,
     pub(super) left_out: Vec<NotCalledEntry>,
-    /// How much of the profile is only in the mix, and which calls these are.
+    /// A note about the part of the profile that is only in the mix, with the calls.
     pub(super) only_mixed: Option<String>,
 }
 
-/// What to make cases of.
+/// The input of the cases.
 pub(super) struct CaseOptions<'a> {
-    /// Calls as the command line has them.
+    /// The calls of the command line.
     pub(super) calls: &'a [String],
-    /// Sequences as the command line has them.
+    /// The sequences of the command line.
     pub(super) sequences: &'a [String],
     pub(super) profile: Option<&'a Profile>,
-    /// How many calls of the profile are timed one by one.
+    /// The number of calls of the profile that are timed individually.
     pub(super) top: usize,
     /// The seed of the mix.
     pub(super) seed: u64,
 }
 
-/// Calls in their order with the weight of all of them together.
+/// Calls in their order, with their total weight.
 struct Weighted {
     name: String,
     weight: u64,
-    /// The lists of arguments of one call, of which one is drawn each time; or a sequence, which is made
-    /// as it is.
+    /// The argument lists of one call, with one drawn each time; or a sequence, made as it is.
     calls: Vec<SeccompData>,
     is_sequence: bool,
 }
 
 impl Cases {
-    /// What the user wants to have timed.
+    /// The cases for the options.
     ///
     /// # Errors
-    /// If something is no call, or nothing can be timed.
+    /// If a text is no call, or nothing can be timed.
     pub(super) fn new(options: &CaseOptions<'_>) -> Result<Cases, Failure> {
         let mut cases = Cases {
             each: Vec::new(),
@@ -89,7 +87,7 @@ impl Cases {
         for text in options.sequences {
             weighted.push(sequence(text)?);
         }
-        // Named calls are all that is timed; the profile is for the compiler then.
+        // Given calls are timed exclusively; the profile is for the compiler then.
         if let Some(profile) = options.profile.filter(|_| options.calls.is_empty()) {
             weighted.extend(cases.of_profile(profile, &mut Random::new(options.seed)));
         }
@@ -160,13 +158,13 @@ impl Cases {
         found
     }
 
-    /// Makes cases of the heaviest, and one of all.
+    /// Makes cases of the heaviest items, and the mix of all.
     fn add_weighted(&mut self, weighted: &[Weighted], options: &CaseOptions<'_>) {
         let left_out: f64 = self.left_out.iter().filter_map(|call| call.share).sum();
         let total: u128 = weighted.iter().map(|item| u128::from(item.weight)).sum();
         let share = |weight: u64| weight as f64 / total as f64 * (1.0 - left_out);
         let sequences = weighted.iter().filter(|item| item.is_sequence).count();
-        // What is alone has no mix.
+        // A single item has no mix.
         let least = usize::from(weighted.len() == 1);
         let shown = (options.top + sequences).max(least);
         for item in weighted.iter().take(shown) {
@@ -226,7 +224,7 @@ impl Cases {
 }
 
 impl Case {
-    /// The calls for a person: the first, and how many others there are.
+    /// The calls for people: the first, and the number of different argument lists.
     pub(super) fn described(&self) -> String {
         let Some(first) = self.made.first() else {
             return self.name.clone();
@@ -248,7 +246,7 @@ impl Case {
     }
 }
 
-/// The case of some calls; if one of them can't be made, its name and why.
+/// The case of some calls; if one of them can't be made, its name and the reason.
 fn case(
     case_name: &str,
     calls: &[SeccompData],
@@ -331,7 +329,7 @@ fn sequence(text: &str) -> Result<Weighted, Failure> {
     })
 }
 
-/// The arguments of a call as often as they occur: all that is known if there is one list only.
+/// The argument lists of a call by their frequency: a single list if all are equal.
 fn argument_lists(call: &tamis_profile::Call, random: &mut Random) -> Vec<[u64; 6]> {
     let samples = WeightedItems::new(call.samples.iter().map(|(args, count)| (*count, *args)));
     let values = call.values.iter();

@@ -11,16 +11,16 @@ use super::timed_stacks::NONE;
 
 /// The spread between fastest and median batch above which a machine counts as noisy.
 const MAX_QUIET_SPREAD: f64 = 0.2;
-/// What the clock must tell apart, per call.
+/// The coarsest acceptable resolution of the clock, per call.
 const MAX_GRANULARITY_NS: f64 = 0.5;
-/// The part of its rate by which a clock may be wrong: less than a tenth of a nanosecond of a call.
+/// The maximum drift of a clock, as a part of its rate: less than 0.1 ns of a call.
 const MAX_DRIFT: f64 = 0.001;
 /// Shares below this are not worth a note.
 const MIN_SHARE: f64 = 0.005;
 /// Differences of mean steps below this come from rounding.
 const MIN_STEPS: f64 = 1e-6;
 
-/// What is to be said of the machine and of the whole measurement.
+/// Notes about the machine and the whole measurement.
 pub(super) fn of_machine(findings: &Findings<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let measurement = findings.measurement;
@@ -77,8 +77,7 @@ pub(super) fn of_machine(findings: &Findings<'_>) -> Vec<String> {
     notes
 }
 
-/// What is to be said of one call; `wanted` is what each subject does with the calls that were asked
-/// for.
+/// Notes about one call; `wanted` has each subject's expected figures for the requested calls.
 pub(super) fn of_call(entry: &CallEntry, case: &Case, wanted: &[ExpectedFigures]) -> Vec<String> {
     let mut notes = Vec::new();
     let none = &entry.results[NONE];
@@ -93,7 +92,7 @@ pub(super) fn of_call(entry: &CallEntry, case: &Case, wanted: &[ExpectedFigures]
     notes
 }
 
-/// A filter that lets the calls through and yet seems to make them faster, by more than the noise.
+/// A filter that allows the calls but seems to make them faster, by more than the noise.
 fn faster_than_nothing(name: &str, result: &ResultEntry, none: &ResultEntry) -> Option<String> {
     let spread = |result: &ResultEntry| result.median_ns - result.min_ns;
     let gain_ns = -result.over_none_min_ns?;
@@ -107,7 +106,7 @@ fn faster_than_nothing(name: &str, result: &ResultEntry, none: &ResultEntry) -> 
     })
 }
 
-/// A kernel that skips filters where it should not, or doesn't where it should.
+/// A kernel that skips filters contrary to its rules, or runs filters that its rules skip.
 fn unexpected_cache(name: &str, result: &ResultEntry) -> Option<String> {
     let (seen, expected) = result.cached_share.zip(result.expected_cached_share)?;
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
@@ -121,7 +120,7 @@ fn unexpected_cache(name: &str, result: &ResultEntry) -> Option<String> {
     })
 }
 
-/// A stand-in that takes another path through the filter than the call would.
+/// A stand-in that takes another path through the filter than the requested call.
 fn other_path(name: &str, result: &ResultEntry, wanted: &ExpectedFigures) -> Option<String> {
     let is_same = (result.mean_steps - wanted.mean_steps).abs() < MIN_STEPS;
     let first = |action: Option<String>| action.unwrap_or_default();
@@ -136,7 +135,7 @@ fn other_path(name: &str, result: &ResultEntry, wanted: &ExpectedFigures) -> Opt
     })
 }
 
-/// Calls of a mix that a filter denies: they are cheap, because the kernel doesn't carry them out.
+/// Calls of a mix that a filter denies: they are cheap, because the kernel doesn't execute them.
 fn denied(name: &str, result: &ResultEntry) -> Option<String> {
     let share = 1.0 - result.made_share;
     (share > MIN_SHARE).then(|| {
@@ -155,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// A result that nobody would doubt, next to a call that takes 80 ns.
+    /// A result without notes, next to a call that takes 80 ns.
     fn result(min_ns: f64, median_ns: f64) -> ResultEntry {
         ResultEntry {
             filter: "x.bpf".to_owned(),
@@ -187,7 +186,7 @@ mod tests {
         assert_eq!(doubt(&result(75.0, 83.0)), None);
         let said = doubt(&result(75.0, 76.0)).unwrap();
         assert!(said.contains("5.0 ns faster under x.bpf"), "{said}");
-        // What isn't carried out may well be faster.
+        // Denied calls may be faster.
         let denied = ResultEntry {
             made_share: 0.0,
             ..result(75.0, 76.0)

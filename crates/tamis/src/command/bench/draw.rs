@@ -5,9 +5,9 @@ use tamis_fuzz::rng::Rng;
 /// A random source with numbers below large limits.
 pub(super) struct Random(Rng);
 
-/// Things of different weights.
+/// Weighted items.
 pub(super) struct WeightedItems<T> {
-    /// Each thing with the weight of all up to it.
+    /// Each item with the cumulative weight.
     items: Vec<(u128, T)>,
 }
 
@@ -24,7 +24,7 @@ impl Random {
 }
 
 impl<T> WeightedItems<T> {
-    /// Things with their weights; those without weight are never drawn.
+    /// Items with their weights; items without weight are never drawn.
     pub(super) fn new(weighted: impl IntoIterator<Item = (u64, T)>) -> WeightedItems<T> {
         let mut total = 0;
         let items = weighted.into_iter().filter(|(weight, _)| *weight > 0);
@@ -37,18 +37,18 @@ impl<T> WeightedItems<T> {
         }
     }
 
-    /// The weight of all.
+    /// The total weight.
     pub(super) fn total(&self) -> u128 {
         self.items.last().map_or(0, |(total, _)| *total)
     }
 
-    /// The thing at a place below the total; `None` beyond it.
+    /// The item at a place below the total; `None` beyond it.
     pub(super) fn at(&self, place: u128) -> Option<&T> {
         let index = self.items.partition_point(|(up_to, _)| *up_to <= place);
         self.items.get(index).map(|(_, item)| item)
     }
 
-    /// One of them; `None` if there are none.
+    /// A random item; `None` if there are none.
     pub(super) fn draw(&self, random: &mut Random) -> Option<&T> {
         self.at(random.below(self.total()))
     }

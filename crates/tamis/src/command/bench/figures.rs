@@ -1,4 +1,4 @@
-//! What is known of the cases without timing them, and what the kernel was asked besides.
+//! Expected figures of the cases, without timing, and the kernel's decisions to skip filters.
 
 use std::collections::HashMap;
 
@@ -11,22 +11,22 @@ use super::cases::{Case, Cases};
 use super::timed_stacks::{Answer, TimedStack};
 use crate::cli::load;
 
-/// What a subject does with the calls of a case, on average.
+/// A subject's expected figures for the calls of a case, on average.
 pub(super) struct ExpectedFigures {
     /// The instructions that its filters execute if they are run for each call.
     pub(super) mean_steps: f64,
-    /// The same with nothing for calls that a kernel with a bitmap lets pass.
+    /// The same, with 0 for calls that a kernel with a bitmap allows without the filters.
     pub(super) mean_executed_steps: f64,
-    /// How many of the calls such a kernel lets pass; `None` without filters.
+    /// The share of the calls that such a kernel allows without the filters; `None` without filters.
     pub(super) expected_cached_share: Option<f64>,
-    /// What it answers, the most frequent answer first.
+    /// The actions, the most frequent first, with their shares.
     pub(super) answers: Vec<(Action, f64)>,
-    /// How many of the calls are made at all.
+    /// The share of the calls that are executed.
     pub(super) made_share: f64,
 }
 
 impl ExpectedFigures {
-    /// What a subject does with some calls.
+    /// The expected figures of a subject for some calls.
     pub(super) fn of(subject: &TimedStack, calls: &[SeccompData]) -> ExpectedFigures {
         let workload = Workload::of_calls(load::native_arch(), calls);
         let cost = measure(subject.installed.programs(), &workload, true);
@@ -54,16 +54,16 @@ impl ExpectedFigures {
     }
 }
 
-/// A call's architecture and number, by which the kernel knows whether to skip filters.
+/// A call's architecture and number, the kernel's key for skipping filters.
 const fn number(call: &SeccompData) -> (u32, u32) {
     (call.arch, call.nr)
 }
 
-/// For which numbers the kernel skips the filters, asked of the kernel: per subject.
+/// The numbers with skipped filters, measured on the kernel: per subject.
 pub(super) struct Skipped(Vec<HashMap<(u32, u32), bool>>);
 
 impl Skipped {
-    /// Asks for all numbers of the cases.
+    /// Measures all numbers of the cases.
     ///
     /// # Errors
     /// See [`MeasureError`].
@@ -88,8 +88,8 @@ impl Skipped {
         Ok(Skipped(known.collect()))
     }
 
-    /// How many of a case's calls the kernel lets pass without the filters of a subject; `None` if it
-    /// isn't known of each.
+    /// The share of a case's calls that the kernel allows without a subject's filters; `None` if one of them is
+    /// unknown.
     pub(super) fn share(&self, subject: usize, case: &Case) -> Option<f64> {
         let known = &self.0[subject];
         let mut skipped = 0_usize;

@@ -1,4 +1,4 @@
-//! What is reported of a measurement.
+//! The report of a measurement.
 
 use tamis_abi::SeccompData;
 use tamis_kernel::measure::memory::{self, MemoryError};
@@ -12,7 +12,7 @@ use super::doubts;
 use super::figures::{ExpectedFigures, Skipped};
 use super::timed_stacks::{EMPTY, NONE, TimedStack};
 
-/// Everything that the report is made of.
+/// The data of the report.
 pub(super) struct Findings<'a> {
     pub(super) subjects: &'a [TimedStack],
     pub(super) cases: &'a Cases,
@@ -25,7 +25,7 @@ pub(super) struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    /// Puts the figures beside what is known without measuring.
+    /// Joins the measured and the expected figures.
     pub(super) fn report(&self) -> BenchReport {
         let Findings {
             subjects,

@@ -1,4 +1,4 @@
-//! What calls are timed under: no filter, the baselines, and the filters that the user named.
+//! The subjects of the measurement: no filter, the baselines, and the filters of the arguments.
 
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Op, Program, Stack, harmless::harmless};
@@ -9,32 +9,32 @@ use crate::cli::{Failure, Global, side};
 
 use super::Args;
 
-/// The error that calls get where a filter would do worse; `ENOSYS`.
+/// The error that replaces actions worse than an error: `ENOSYS`.
 const DENIED_ERRNO: u16 = 38;
-/// The byte offset of the low half of the first argument on little-endian machines; on others it is
-/// the high half, which serves as well.
+/// The byte offset of the low half of the first argument on little-endian machines; on big-endian machines it is the
+/// high half, which serves as well.
 const ARG0_OFFSET: u32 = 16;
 
-/// The place of no filter among the subjects.
+/// The index of no filter among the subjects.
 pub(super) const NONE: usize = 0;
-/// The place of the empty filter.
+/// The index of the empty filter.
 pub(super) const EMPTY: usize = 1;
 
-/// What is measured: no filter, one, or several.
+/// A subject of the measurement: no filter, one filter, or several.
 pub(super) struct TimedStack {
     pub(super) name: String,
-    /// As they are meant.
+    /// The given filters.
     pub(super) original: Stack,
-    /// As they are installed.
+    /// The installed filters, made harmless.
     pub(super) installed: Stack,
 }
 
-/// What a subject answers to one call.
+/// The result of a subject for one call.
 #[derive(Clone, Copy)]
 pub(super) struct Answer {
-    /// What the original answers.
+    /// The action of the original filters.
     pub(super) action: Action,
-    /// Whether the call is let through by what is installed.
+    /// The installed filters allow the call.
     pub(super) is_made: bool,
 }
 
@@ -49,12 +49,12 @@ pub(super) fn empty() -> Program {
     program(&[Op::RetImm(Action::ALLOW.ret())])
 }
 
-/// The least filter that the kernel has to run.
+/// The smallest filter that the kernel has to run.
 pub(super) fn uncacheable() -> Program {
     program(&[Op::LoadData(ARG0_OFFSET), Op::RetImm(Action::ALLOW.ret())])
 }
 
-/// The baselines, then what the user named. Policies are compiled for the profile, if there is one.
+/// The baselines, followed by the filters of the arguments. Policies are compiled for the profile, if there is one.
 pub(super) fn timed_stacks(
     args: &Args,
     global: &Global,
@@ -98,7 +98,7 @@ impl TimedStack {
         })
     }
 
-    /// How many instructions its filters have together.
+    /// The total number of instructions of its filters.
     pub(super) fn length_insns(&self) -> usize {
         self.original.programs().iter().map(Program::len).sum()
     }
@@ -108,7 +108,7 @@ impl TimedStack {
         !self.installed.programs().is_empty()
     }
 
-    /// What it answers to a call.
+    /// The result for a call.
     pub(super) fn answer(&self, call: &SeccompData) -> Answer {
         let made = Action::from_ret(self.installed.run(call).ret);
         Answer {

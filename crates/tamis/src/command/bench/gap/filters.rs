@@ -1,7 +1,7 @@
-//! The filters that a gap analysis is made of: each has more of one thing and is otherwise alike.
+//! The filters of a gap analysis: each has more of one feature and is otherwise alike.
 //!
-//! All allow every call, and all but the emulated chains look at the first argument, so that the kernel must
-//! run them. The calls that are made have 0 there, or for [`tree`] a number below [`LEAVES`].
+//! All allow every call, and all but the emulated chains read the first argument, so that the kernel must run them. The
+//! argument of the timed calls is 0, or for [`tree`] a number below [`LEAVES`].
 
 use tamis_abi::Action;
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
@@ -12,25 +12,25 @@ use super::super::timed_stacks::program;
 const ARG0: Op = Op::LoadData(if cfg!(target_endian = "big") { 20 } else { 16 });
 const NR: Op = Op::LoadData(0);
 const ALLOW: Op = Op::RetImm(Action::ALLOW.ret());
-/// What nothing that is looked at is ever equal to.
+/// A value that no tested value equals.
 const NOWHERE: u32 = 0x7fff_fff0;
-/// The levels of the deepest tree; another would take jumps of more than 255.
+/// The levels of the deepest tree; one more level would need jumps of more than 255.
 pub(super) const MAX_DEPTH: u32 = 8;
-/// The values that the deepest tree tells apart.
+/// The values that the deepest tree distinguishes.
 pub(super) const LEAVES: u64 = 1 << MAX_DEPTH;
 
-/// What a chain is made of.
+/// The instructions of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChainKind {
     /// Loads of an argument.
     Load,
     /// Comparisons that fail, so that the next instruction follows.
     Compare,
-    /// A load and a comparison in turn, the usual content of filters.
+    /// Alternating loads and comparisons, the usual content of filters.
     LoadAndCompare,
     /// Comparisons that hold and jump over an instruction.
     Jump,
-    /// Arithmetic, each on what the one before gave.
+    /// Arithmetic on the previous instruction's result.
     Arithmetic,
 }
 
@@ -43,7 +43,7 @@ impl ChainKind {
         ChainKind::Arithmetic,
     ];
 
-    /// What an instruction of it is called.
+    /// The name of an instruction of the kind.
     pub(super) const fn name(self) -> &'static str {
         match self {
             ChainKind::Load => "an instruction: load",
@@ -54,7 +54,7 @@ impl ChainKind {
         }
     }
 }
-/// A filter that executes so many instructions of a kind, and two more.
+/// A filter that executes `len` instructions of a kind, and two more.
 pub(super) fn chain(kind: ChainKind, len: usize) -> Program {
     let fails = Op::branch(Test::Eq, NOWHERE, 1, 0);
     let mut ops = vec![ARG0];
@@ -67,12 +67,12 @@ pub(super) fn chain(kind: ChainKind, len: usize) -> Program {
             ChainKind::Arithmetic => ops.push(Op::Alu(AluOp::And, Operand::K(u32::MAX))),
         }
     }
-    // The second is for the jump of the last comparison.
+    // The second is the target of the last comparison.
     ops.extend([ALLOW, ALLOW]);
     program(&ops)
 }
 
-/// A balanced tree over the first argument with so many levels, at most [`MAX_DEPTH`].
+/// A balanced tree over the first argument with `depth` levels, at most [`MAX_DEPTH`].
 pub(super) fn tree(depth: u32) -> Program {
     fn grow(ops: &mut Vec<Op>, first: u32, depth: u32) {
         let Some(below) = depth.checked_sub(1) else {
@@ -80,22 +80,22 @@ pub(super) fn tree(depth: u32) -> Program {
             return;
         };
         let half = 1_u32 << below;
-        // A subtree of n levels has 2^n - 1 questions and 2^n answers.
+        // A subtree of n levels has 2^n - 1 tests and 2^n returns.
         let len_left = (half << 1) - 1;
         ops.push(Op::branch(Test::Ge, first + half, len_left as u8, 0));
         grow(ops, first, below);
         grow(ops, first + half, below);
     }
     let mut ops = vec![ARG0];
-    // Whatever the depth, the values are spread over all leaves.
+    // For every depth, the values are spread over all leaves.
     let unused = MAX_DEPTH.saturating_sub(depth);
     ops.push(Op::Alu(AluOp::Rsh, Operand::K(unused)));
     grow(&mut ops, 0, depth.min(MAX_DEPTH));
     program(&ops)
 }
 
-/// A filter of so many comparisons. Installing it takes the kernel through all of them for each number,
-/// unless it looks at an argument first.
+/// A filter of `len` comparisons. On installation the kernel emulates all of them for each number, unless the filter
+/// reads an argument first.
 pub(super) fn installed(len: usize, is_emulated: bool) -> Program {
     let mut ops = vec![if is_emulated { NR } else { ARG0 }];
     ops.resize(len + 1, Op::branch(Test::Eq, NOWHERE, 1, 0));

@@ -1,8 +1,8 @@
-//! A straight line through measured points, with what it leaves unexplained.
+//! Linear regression of measured points, with the residual.
 
 use tamis_report::gap::{Fit, Point};
 
-/// The line through points `(x, ns)`. With less than two different `x` it is level.
+/// The line through points `(x, ns)`. With fewer than two different `x` it is level.
 pub(super) fn fit(unit: &'static str, points: &[(f64, f64)]) -> Fit {
     let count = points.len().max(1) as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn what_is_left_makes_the_slope_uncertain() {
-        // By hand: the line is 1 + 2x, which leaves -1, 2, -1.
+        // By hand: the line is 1 + 2x, with the residuals -1, 2, -1.
         let line = fit("insns", &[(0.0, 0.0), (1.0, 5.0), (2.0, 4.0)]);
         assert!(is_near(line.intercept_ns, 1.0) && is_near(line.slope_ns, 2.0));
         assert!(is_near(line.residual_ns, 2.0_f64.sqrt()));

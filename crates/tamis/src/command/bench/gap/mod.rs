@@ -1,11 +1,10 @@
-//! `tamis bench --explain-gap`: what each stage between no filter and a filter costs on this machine.
+//! `tamis bench --explain-gap`: the cost of each stage between no filter and a filter on this machine.
 //!
-//! A call under a filter takes longer for several reasons, and they can't be seen in one figure. So filters
-//! are generated that differ in one thing only: none, one that never runs, the least that runs, more and more
-//! instructions of a kind, more and more branches that can't be predicted, more and more filters. Differences
-//! and slopes of lines of least squares are the prices, and what the lines leave says how far to believe
-//! them. Beside them stand the prices that the compiler chooses programs by, for people to compare: nothing
-//! is taken over by itself.
+//! A call under a filter takes longer for several reasons, which one figure can't separate. So filters are generated
+//! that differ in one feature only: no filter, one that never runs, the smallest that runs, and increasing numbers of
+//! instructions of a kind, of mispredicted branches and of filters. Differences and slopes of least-squares lines are
+//! the prices, and the residuals are their uncertainty. The compiler's prices are listed beside them for comparison by
+//! people; nothing is updated automatically.
 
 mod filters;
 mod fit;
@@ -24,44 +23,43 @@ use crate::cli::{Failure, load};
 use filters::ChainKind;
 use fit::fit;
 
-/// How often each of the first stages is measured as a subject of its own: what their minima differ by is
-/// what can't be known better.
+/// The number of copies of each of the first stages, measured as separate subjects: the differences between their
+/// minima are the uncertainty.
 const COPIES: usize = 3;
-/// How many instructions chains have.
+/// The numbers of instructions of chains.
 const CHAIN_LENGTHS: [usize; 6] = [16, 32, 64, 128, 192, 256];
-/// How many filters stacks have.
+/// The numbers of filters of stacks.
 const STACK_SIZES: [usize; 6] = [1, 2, 3, 4, 6, 8];
-/// How many instructions filters have that are installed for the time that takes: less than a
-/// scheduler's time slice, also when they are emulated.
+/// The numbers of instructions of filters for the time of installation, which is less than a scheduler's time slice,
+/// also with emulation.
 const INSTALLED_LENGTHS: [usize; 4] = [16, 128, 256, 512];
-/// How many calls with random arguments are made: more than a processor learns.
+/// The number of calls with random arguments: more than a branch predictor learns.
 const RANDOM_CALLS: usize = 1 << 14;
-/// The seed of those arguments.
+/// The seed of the random arguments.
 const SEED: u64 = 1;
 
-/// The spread between median and minimum above which a machine counts as noisy, for the usual filter:
-/// chains of jumps differ from one installation to the next, as the processor's memory of jumps is
-/// used otherwise.
+/// The spread between median and minimum above which a machine counts as noisy, for the median filter: chains of jumps
+/// differ from one installation to the next, since the processor's branch history differs.
 const MAX_QUIET_SPREAD: f64 = 0.05;
 
-/// What emulating an instruction for one number costs by the book.
+/// The documented cost of emulating an instruction for one number.
 const EMULATION_NS: f64 = 2.7;
-/// Where that is written.
+/// The document with that cost.
 const BOOK: &str = "docs/book/costs.md";
 
-/// What the compiler or the book says that a stage costs, and where.
+/// The cost of a stage by the compiler or the book, and its source.
 type Price = Option<(f64, &'static str)>;
 
-/// Filters with more and more of one thing.
+/// Filters with increasing amounts of one feature.
 struct Series {
     name: &'static str,
     unit: &'static str,
     priced: Price,
-    /// How much each has, and its stack.
+    /// The amount in each stack, and the stack.
     stacks: Vec<(f64, Vec<Program>)>,
 }
 
-/// Measures everything; takes about as long as two ordinary measurements.
+/// Measures all stages; takes about as long as two ordinary measurements.
 pub(super) fn analyse(
     rounds: Rounds,
     on_progress: &mut dyn FnMut(Progress),
@@ -78,7 +76,7 @@ pub(super) fn analyse(
 /// The name of the stage of several filters.
 const FURTHER: &str = "another filter";
 
-/// A call that takes any arguments and does nothing with them.
+/// A call that accepts any arguments and ignores them.
 fn free_call() -> Result<SeccompData, MeasureError> {
     // Every architecture has one of the two.
     ["getpid", "gettid"]
@@ -87,7 +85,7 @@ fn free_call() -> Result<SeccompData, MeasureError> {
         .ok_or(MeasureError::TooManyCalls)
 }
 
-/// All stages that show with one call over and over.
+/// All stages that are measured by repeating one call.
 fn fixed_call(
     rounds: Rounds,
     on_progress: &mut dyn FnMut(Progress),
@@ -117,7 +115,7 @@ fn fixed_call(
     Ok((stages, measurement))
 }
 
-/// No filter, the empty one, and the least that runs, from several copies of each.
+/// No filter, the empty one, and the smallest that runs, from several copies of each.
 fn basic_stages(copies: &[Measured]) -> Vec<StageEntry> {
     let min_and_spread = |stage: usize| {
         let figures = copies.iter().skip(stage).step_by(3);
@@ -178,7 +176,7 @@ fn installed_series(is_emulated: bool) -> Series {
     }
 }
 
-/// Installing without emulation, and what emulation adds for each number.
+/// The stage of installing without emulation, and the addition of emulation per number.
 fn install_stages(converted: StageEntry, emulated: StageEntry) -> Vec<StageEntry> {
     let bitmaps = tamis_bpf::cache::Bitmap::X86_64_LINUX_6_18;
     let numbers: u32 = bitmaps.iter().map(|bitmap| bitmap.numbers).sum();
@@ -194,13 +192,13 @@ fn install_stages(converted: StageEntry, emulated: StageEntry) -> Vec<StageEntry
     );
     match load::native_arch() {
         tamis_abi::Arch::X86_64 => vec![converted, emulation],
-        // How many numbers others emulate isn't known.
+        // The number of emulated system call numbers is unknown for other architectures.
         _ => vec![converted],
     }
 }
 
 impl Series {
-    /// The stage of what these filters have more and more of.
+    /// The stage of the series' feature.
     fn stage(&self, measured: &[Measured], figure: impl Fn(&Measured) -> f64) -> StageEntry {
         let points = self.stacks.iter().zip(measured);
         let points: Vec<(f64, f64)> = points
@@ -210,7 +208,7 @@ impl Series {
     }
 }
 
-/// A stage, with what it costs and how uncertain that is.
+/// A stage, with its cost and the uncertainty.
 fn stage(
     name: &'static str,
     (ns, uncertainty_ns): (f64, f64),
@@ -228,14 +226,14 @@ fn stage(
     }
 }
 
-/// A stage that costs what one more adds.
+/// A stage with the cost per unit.
 fn slope(name: &'static str, priced: Price, fit: Fit) -> StageEntry {
     let cost = (fit.slope_ns, fit.standard_error_ns);
     stage(name, cost, priced, Some(fit))
 }
 
-/// What a branch costs that goes another way than the processor thought: trees over random arguments,
-/// against the same trees over one argument. Of each level's branches half are mispredicted.
+/// The cost of a mispredicted branch: trees over random arguments, compared with the same trees over one argument. Half
+/// of the branches of each level are mispredicted.
 fn random_calls(
     rounds: Rounds,
     on_progress: &mut dyn FnMut(Progress),
@@ -269,7 +267,7 @@ fn random_calls(
     Ok((stage, measurement))
 }
 
-/// The report of some stages and the measurements that they come from.
+/// The report of some stages, with the measurements of them.
 fn report(stages: Vec<StageEntry>, measurements: &[Measurement]) -> GapReport {
     let first = measurements.first();
     let is_settled = measurements.iter().all(|own| own.is_settled);
@@ -286,7 +284,7 @@ fn report(stages: Vec<StageEntry>, measurements: &[Measurement]) -> GapReport {
     }
 }
 
-/// A price below zero, or one that its uncertainty swallows, is no price.
+/// A negative price, or one below its uncertainty, is no price.
 fn doubt(stage: &StageEntry) -> Option<String> {
     (stage.ns < stage.uncertainty_ns).then(|| {
         format!(
