@@ -82,7 +82,7 @@ pub fn errno(text: &str) -> Option<u16> {
         .filter(|number| (1..=4095).contains(number))
 }
 
-/// Runs the command and gives its exit code.
+/// Runs the command and returns its exit code.
 pub fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.check_folder()?;
     let load = args.load.for_installed_filter();
@@ -110,8 +110,8 @@ pub fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(ended.pass_on())
 }
 
-/// What to say of a command that a filter may have killed. `tamis run` has no supervisor, and the policy can't be read again
-/// from standard input.
+/// The message about a command that a filter may have killed. `tamis run` has no supervisor, and the policy can't be
+/// read again from standard input.
 fn death_by_filter(input: &str, filter: &Program) -> String {
     const NOTICE: &str = "tamis: the command died of SIGSYS, by which filters kill and trap";
     let is_notify =

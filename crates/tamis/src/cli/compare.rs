@@ -59,7 +59,7 @@ pub(crate) struct ComparedSides {
 pub(crate) struct Finding {
     /// `None` if it depends on pairs without an example call.
     pub(crate) result: Option<ComparisonResult>,
-    /// The pairs of different actions: all, or at most one of each strictness, which is what SAT and execution find.
+    /// The pairs of different actions: all, or at most one of each strictness if SAT or execution found them.
     pub(crate) pairs: Vec<Pair>,
     /// The limits of an incomplete comparison.
     pub(crate) gaps: Option<Gaps>,

@@ -1,4 +1,4 @@
-//! What a comparison or a check covers: the machines, capabilities and kernels for which profiles are read.
+//! The scope of a comparison or a check: the machines, capabilities and kernels for reading profiles.
 //!
 //! One reading of a profile leaves out the entries for other architectures and capabilities. Unless the options choose
 //! these, a command that finds nothing goes on to the other readings ([`tamis_policy::selection`]), so that an answer

@@ -139,7 +139,7 @@ pub(super) fn converted(
             let function = space.subject(&loaded.subject()).map_err(gave_up)?;
             let function = narrowed(&mut space, function, arches).map_err(gave_up)?;
             let converted = convert::convert(&mut space, function, to, source).map_err(refused)?;
-            // The proof confirms what was decompiled from a program.
+            // A proof confirms the ruleset that is decompiled from the program.
             let ruleset = decompile(&mut space, function, &CaseLimits::default());
             let ruleset = ruleset.map_err(|error| {
                 let message = format!("what the program means could not be confirmed: {error}");

@@ -57,7 +57,7 @@ fn pages_of(command: &Command, parent: Option<&str>) -> io::Result<Vec<(String, 
 fn page(command: &Command, name: &str, parent: Option<&str>) -> io::Result<Vec<u8>> {
     let ending = Ending::new(command);
     let source = format!("tamis {}", env!("CARGO_PKG_VERSION"));
-    // Manuals include what short helps omit.
+    // Manuals include the parts that short helps omit.
     let whole = command
         .clone()
         .mut_args(|option| option.hide_short_help(false));

@@ -142,7 +142,7 @@ struct Outcome {
     elsewhere: Option<String>,
 }
 
-/// The first other reading in which the answer is no, or else in which it is unknown.
+/// The first other reading with the answer no, or else with an unknown answer.
 fn elsewhere(
     first: &ComparedSides,
     question: Question,
@@ -191,7 +191,7 @@ fn witnesses(
     Ok(witnesses)
 }
 
-/// Narrower scopes in which the answer is yes.
+/// Narrower scopes with the answer yes.
 #[derive(Default)]
 struct NarrowerScopes {
     scopes: Vec<Scope>,
@@ -199,7 +199,7 @@ struct NarrowerScopes {
     has_gaps: bool,
 }
 
-/// The widest narrower scopes in which the answer is yes: by numbers and actions, then by architecture.
+/// The widest narrower scopes with the answer yes: by numbers and actions, then by architecture.
 fn narrower(
     compared: &mut ComparedSides,
     question: Question,
@@ -266,8 +266,8 @@ fn narrower(
     Ok(NarrowerScopes { scopes, has_gaps })
 }
 
-/// The parts of a narrower scope in which the answer is yes with `--arch`, which also selects the reading of profiles.
-/// If that holds only for some architectures, or they can't be read together, each is listed alone.
+/// The parts of a narrower scope with the answer yes under `--arch`, which also selects the reading of profiles. If
+/// that holds only for some architectures, or they can't be read together, each is listed alone.
 fn selectable_parts(
     question: Question,
     scope: Scope,

@@ -287,7 +287,7 @@ fn needs_kernel(args: &Args) -> bool {
     options(args).times || args.confined || args.command.is_empty()
 }
 
-/// What records without programs in the kernel: the name of its platform, and how it does.
+/// The back end without programs in the kernel: the name of its platform, and a description.
 fn without_kernel() -> (&'static str, &'static str) {
     const BACKENDS: [(&str, &str); 3] = [
         (
@@ -303,7 +303,7 @@ fn without_kernel() -> (&'static str, &'static str) {
             let backend = BACKENDS.iter().find(|(name, _)| *name == platform.name());
             backend.filter(|_| platform.probe().is_ok())
         });
-    // Where nothing works, the command's own run says why.
+    // If no back end works, the command's own run reports the reason.
     *works.unwrap_or(&BACKENDS[0])
 }
 

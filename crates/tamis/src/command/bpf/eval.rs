@@ -1,4 +1,4 @@
-//! `tamis bpf eval`: what a filter answers to calls.
+//! `tamis bpf eval`: the actions of a filter for calls.
 
 use tamis_abi::Action;
 use tamis_bpf::{Pc, disasm, interp};
