@@ -1,4 +1,4 @@
-// Calls whose results are written to the file that the argument names, one after the other, as far as the filter lets it.
+// Writes the results of calls to the file of the argument, in sequence, until the filter ends the process.
 #include "guest.h"
 #include <fcntl.h>
 
@@ -36,7 +36,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         const uint64_t *call = calls[i];
         long result = call6((long)call[0], call[1], call[2], call[3], call[4], call[5], call[6]);
-        // Addresses differ.
+        // Addresses differ between runs.
         if (call[0] == SYS_brk || call[0] == SYS_mmap)
             result = result < 0;
         CHECK(write(file, &result, sizeof result) == sizeof result);

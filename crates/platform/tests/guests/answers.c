@@ -1,4 +1,4 @@
-// One answer of the supervisor or filter, chosen by the argument.
+// One answer of the supervisor or filter, selected by the argument.
 #include "guest.h"
 
 int main(int argc, char **argv) {
@@ -7,7 +7,7 @@ int main(int argc, char **argv) {
     char byte = 1;
     switch (argv[1][0]) {
     case 'd': {
-        // A descriptor, of which nothing but zeros can be read, and which is closed on execution.
+        // A descriptor of a file of zeros, closed on execution.
         int fd = (int)syscall(SYS_inotify_init1, "", 0);
         CHECK(fd > 2 && read(fd, &byte, 1) == 1 && byte == 0);
         return 0;
@@ -17,7 +17,7 @@ int main(int argc, char **argv) {
         CHECK(syscall(SYS_getsid, 0) == getpid());
         return 0;
     case 'l': {
-        // An answer that comes 20 ms later.
+        // An answer after 20 ms.
         struct timespec start, end;
         clock_gettime(CLOCK_MONOTONIC, &start);
         CHECK(syscall(SYS_getgid, 20) == 99);

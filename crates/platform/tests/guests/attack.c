@@ -1,7 +1,7 @@
-// Children that attack what a platform has put into their memory: one writes at random to what it shares with the
-// supervisor while it makes calls, one maps something else there, one jumps into the code beside its own, one maps
-// something else over that, one has threads that pretend to be another, and one introduces threads that don't exist. Whatever
-// becomes of them, the supervisor and their parent go on.
+// Children that attack the platform's data in their memory: one writes at random to the memory shared with the
+// supervisor while it makes calls, one maps other memory over that, one jumps into the platform's code, one maps other
+// memory over that code, one has threads that pretend to be another, and one announces threads that don't exist. The
+// supervisor and the parent must continue in all cases.
 #include "guest.h"
 #include <asm/prctl.h>
 #include <sys/wait.h>
@@ -9,7 +9,7 @@
 static char *first, *end;
 static volatile int is_done;
 
-// Finds the mapping with this in its line; false if there is none.
+// Finds the mapping with this text in its line; false if there is none.
 static int find(const char *text) {
     FILE *maps = fopen("/proc/self/maps", "r");
     char line[512];
@@ -40,7 +40,7 @@ static void call_often(void) {
         call6(SYS_getpgid, i, 0, 0, 0, 0, 0);
 }
 
-// The thread whose FS base others take.
+// The FS base that other threads take.
 static uint64_t victim_fs;
 
 static void *pretend(void *nothing) {
@@ -78,7 +78,7 @@ static void attack(int how) {
     } else if (how == 2) {
         forge();
     } else if (how == 3) {
-        // How threads introduce themselves, by any FS base.
+        // The call that announces a thread, with arbitrary FS bases.
         for (uint64_t i = 0; i < 3000; i++)
             call6(0x3a710001, i * 0x9e3779b97f4a7c15, 0, 0, 0, 0, 0);
         call_often();
@@ -107,7 +107,7 @@ int main(int argc, char **argv) {
         CHECK(find("memfd:tamis"));
         for (int i = 0; i < 900; i++)
             ask(i);
-        // Without thread-locals, as in programs that have none.
+        // Without thread-local storage, as in programs that have none.
         uint64_t own = 0;
         call6(SYS_arch_prctl, ARCH_GET_FS, (uint64_t)&own, 0, 0, 0, 0);
         call6(SYS_arch_prctl, ARCH_SET_FS, 0, 0, 0, 0, 0);
@@ -120,7 +120,7 @@ int main(int argc, char **argv) {
         pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {
-            // Often enough for a site to be worth patching.
+            // Enough calls for the site to be patched.
             for (int i = 0; i < 100; i++)
                 ask(i);
             attack(how);

@@ -1,4 +1,5 @@
-// A signal handler that has interrupted a call asks with another FS base, and another thread begins to ask meanwhile.
+// A signal handler that has interrupted a call makes calls with another FS base, and another thread begins to make
+// calls meanwhile.
 #include "guest.h"
 #include <asm/prctl.h>
 
@@ -7,7 +8,7 @@ enum { ROUNDS = 3, CALLS = 100, ANSWER_MS = 10 };
 static char block[4096] __attribute__((aligned(64)));
 static volatile int rounds_begun, rounds_asked, signals;
 
-// The calls of all have one site each.
+// All threads call from the same sites.
 static __attribute__((noinline)) void ask_here(uint64_t seed) {
     ask(seed);
 }
@@ -16,7 +17,7 @@ static __attribute__((noinline)) void wait_here(uint64_t time_ms) {
     CHECK(call6(SYS_getgid, time_ms, 0, 0, 0, 0, 0) == 99);
 }
 
-// Without a stack protector, which is in the thread-locals.
+// Without a stack protector, which uses thread-local storage.
 static __attribute__((optimize("no-stack-protector"))) void on_signal(int signal) {
     uint64_t own;
     CHECK(call6(SYS_arch_prctl, ARCH_GET_FS, (uint64_t)&own, 0, 0, 0, 0) == 0);
@@ -29,7 +30,7 @@ static __attribute__((optimize("no-stack-protector"))) void on_signal(int signal
     CHECK(call6(SYS_arch_prctl, ARCH_SET_FS, own, 0, 0, 0, 0) == 0);
 }
 
-// One of several that begin to ask while another call is interrupted.
+// One of several threads that make their first calls while another call is interrupted.
 static void *ask_in_turn(void *number) {
     const int round = (int)(intptr_t)number;
     while (signals <= round)
@@ -40,7 +41,7 @@ static void *ask_in_turn(void *number) {
     for (uint64_t i = 0; i < CALLS; i++)
         ask_here(i);
     rounds_asked = round + 1;
-    // What was answered last is still there when the interrupted call goes on.
+    // The last answer is still stored when the interrupted call continues.
     wait_for_ever();
     return NULL;
 }

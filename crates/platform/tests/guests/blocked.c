@@ -1,4 +1,5 @@
-// Tells that it is there, and then waits for ever, in several tasks; with an argument its processes don't call at all.
+// Prints the numbers of its processes, and then waits forever in several tasks; with an argument its processes make no
+// calls at all.
 #include "guest.h"
 
 static void *wait_forever(void *unused) {

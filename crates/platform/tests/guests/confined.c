@@ -1,6 +1,6 @@
-// A guest that installs a filter of its own goes on to ask, with code as it was linked; so do one that has its patched
-// sites rolled back (argument "asks"), a child of vfork that installs one ("lends"), and a thread that does while others wait for such
-// children all the time ("storm"). The filter allows nothing but what the guest itself calls.
+// A guest that installs its own filter can still make calls, and its code is unpatched; the same holds for a guest that
+// has its patched sites rolled back (argument "asks"), for a child of vfork that installs a filter ("lends"), and for a
+// thread that does so while others wait for such children ("storm"). The filter allows only the guest's own calls.
 #include "guest.h"
 #include "filter.h"
 #include <stdatomic.h>
@@ -31,12 +31,12 @@ static void ask_often(void) {
 }
 
 static void confine(void) {
-    // The last is what a filter sees of a call that is skipped at its entry, on the platform ptrace-syscall.
+    // The last is the number that a filter sees for a call skipped at its entry, on the platform ptrace-syscall.
     const int allowed[] = {SYS_getpriority, SYS_write, SYS_exit_group, SYS_sched_yield, -1};
     CHECK(allow_only(allowed, sizeof allowed / sizeof *allowed, 0) == 0);
 }
 
-// In a child that has the memory of its parent.
+// In a child that shares the memory of its parent.
 static void lend(uint64_t linked) {
     int status;
     pid_t child = vfork();

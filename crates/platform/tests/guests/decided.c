@@ -1,6 +1,6 @@
-// What a filter decides about calls that begin and end tasks, and by signals that can't be ignored: one scene, chosen by the
-// argument. The filter is the same in all of them, but that of `h`, which kills the process for rt_sigreturn, and that of `e`, which
-// answers EINTR to fork.
+// The filter's actions for calls that create and end tasks, and for signals that can't be ignored: one scene, selected
+// by the argument. The filter is the same in all scenes except `h` (kills the process at rt_sigreturn) and `e` (returns
+// EINTR for fork).
 //   clone(CLONE_VM | SIGCHLD)   kills the process      exit(31)   kills the process
 //   fork                        kills the thread       exit(32)   is trapped
 //   vfork                       is trapped             acct       is trapped
@@ -50,8 +50,8 @@ static void *end_alone(void *nothing) {
     return nothing;
 }
 
-// The status of a child that has a thread, closes all descriptors that it doesn't need, and executes this program again. That
-// has a path: on some platforms `/proc/self/exe` is the supervisor's.
+// The status of a child that has a thread, closes all descriptors that it doesn't need, and executes this program
+// again, by its path: on some platforms `/proc/self/exe` is the supervisor.
 static int execute_in_child(const char *program) {
     pthread_t thread;
     int status;
@@ -76,7 +76,7 @@ static void limit_descriptors(rlim_t soft, rlim_t hard) {
 
 enum { FEW = 24 };
 
-// Takes all descriptors that the limit allows; the number of the last.
+// Takes all descriptors below the limit, and returns the last.
 static int take_descriptors(int flags) {
     int taken, last = -1;
     while ((taken = fcntl(1, flags, 0)) >= 0)
@@ -85,8 +85,8 @@ static int take_descriptors(int flags) {
     return last;
 }
 
-// The status of a child that has no descriptor left. A program is executed all the same, or fails with an error that the kernel may give, too. The
-// filter decides about what there is no room for, as about all else.
+// The status of a child without free descriptors. A program is executed all the same, or fails with an error that the
+// kernel may return, too. The filter also decides about calls that lack resources.
 static int execute_without_room(const char *program) {
     int status;
     pid_t child = fork();
@@ -105,7 +105,7 @@ static int execute_without_room(const char *program) {
     return status;
 }
 
-// A thread that waits for its child of vfork while another one makes threads. The child has all descriptors of its own.
+// A thread that waits for its child of vfork while another one creates threads. The child has its own descriptor table.
 static void *lend(void *nothing) {
     int status, last;
     pid_t child = (pid_t)call6(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0, 0);
@@ -116,7 +116,7 @@ static void *lend(void *nothing) {
             sched_yield();
         last = take_descriptors(F_DUPFD);
         CHECK(close(last) == 0 && dup(1) == last);
-        // Room for a machine.
+        // Descriptors for a machine.
         CHECK(close(3) == 0 && close(4) == 0);
         pid_t copy = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
         CHECK(copy >= 0);
@@ -147,7 +147,7 @@ static void *make_one(void *nothing) {
     return nothing;
 }
 
-// Limits that are set while other threads are made are kept. For a moment they may be others.
+// Limits that are set during the creation of other threads are kept. They may differ for a moment.
 static void set_limits(void) {
     enum { THREADS = 20, LOOKS = 1000000 };
     struct rlimit limit, now;
@@ -173,7 +173,7 @@ int main(int argc, char **argv) {
     pthread_t thread;
     switch (argv[1][0]) {
     case 'k':
-        // A thread that isn't the last ends.
+        // A thread ends that isn't the last.
         CHECK(pthread_create(&thread, NULL, end, (void *)31) == 0 && pthread_join(thread, NULL) == 0);
         return 1;
     case 't':
@@ -198,7 +198,7 @@ int main(int argc, char **argv) {
         ask(2);
         return 23;
     case 'f':
-        // A thread that the filter kills while it makes a process.
+        // A thread that the filter kills while it creates a process.
         CHECK(pthread_create(&thread, NULL, fork_once, NULL) == 0 && pthread_join(thread, NULL) == 0);
         ask(3);
         return 24;
@@ -211,7 +211,7 @@ int main(int argc, char **argv) {
         ask(4);
         return 26;
     case 'm': {
-        // Fewer descriptors than a machine takes: threads, children and programs go on.
+        // Fewer descriptors than a machine needs: threads, children and programs continue.
         struct rlimit few, now;
         CHECK(getrlimit(RLIMIT_NOFILE, &few) == 0);
         few.rlim_cur = 16;
@@ -219,7 +219,7 @@ int main(int argc, char **argv) {
         CHECK(pthread_create(&thread, NULL, end_alone, NULL) == 0 && pthread_join(thread, NULL) == 0);
         CHECK(execute_in_child(argv[0]) == 0);
         CHECK(getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur == 16 && now.rlim_max == few.rlim_max);
-        // Nor do they fail where the limit may not be raised any more.
+        // They don't fail either if the limit can't be raised any more.
         few.rlim_max = 16;
         CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
         CHECK(pthread_create(&thread, NULL, end_alone, NULL) == 0 && pthread_join(thread, NULL) == 0);
@@ -248,7 +248,7 @@ int main(int argc, char **argv) {
         syscall(SYS_clone, CLONE_VM | SIGCHLD, 0, 0, 0, 0);
         return 1;
     case 's': {
-        // Ends while signals come.
+        // The process ends during signals.
         struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART};
         struct itimerval often = {{0, 500}, {0, 500}};
         CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
@@ -258,7 +258,7 @@ int main(int argc, char **argv) {
         return 1;
     }
     default:
-        // The last two threads end at once; if the process didn't, the alarm ends it.
+        // The last two threads end at the same time; if the process doesn't end, the alarm ends it.
         alarm(20);
         CHECK(pthread_create(&thread, NULL, end_together, NULL) == 0);
         while (atomic_load(&go) != 1)

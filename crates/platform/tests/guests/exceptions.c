@@ -1,4 +1,4 @@
-// What a processor refuses becomes the signal that it is, with its code and address, and the guest goes on.
+// A processor exception becomes its signal, with its code and address, and the guest continues.
 #include "guest.h"
 
 static sigjmp_buf place;
@@ -23,7 +23,7 @@ static void on_signal(int signal, siginfo_t *info, void *context) {
 
 enum { BY_KERNEL = 0x80, PAGE = 4096 };
 
-// Memory that may not be used, or not so, at the time.
+// Memory without access, or without the attempted access.
 static void use_memory(void) {
     char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(page != MAP_FAILED);

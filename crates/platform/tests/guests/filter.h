@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 
-// For whom a filter is, and by which interface it is installed.
+// The threads that get a filter, and the interface of its installation.
 enum { FOR_ONE = 0, FOR_ALL = 1, FOR_ALL_I386 = 2 };
 
 static inline long seccomp_i386(const struct sock_filter *insns, unsigned short len) {
@@ -25,7 +25,7 @@ static inline long seccomp_i386(const struct sock_filter *insns, unsigned short 
     return (int)result;
 }
 
-// Installs a filter that allows these calls and kills for others, for all threads or for this one.
+// Installs a filter that allows these calls and kills the process for others, for all threads or for this one.
 static inline long allow_only(const int *numbers, size_t count, int for_all) {
     struct sock_filter insns[64] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
     unsigned short len = 1;

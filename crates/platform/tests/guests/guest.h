@@ -1,9 +1,9 @@
 // What guests share: calls as the instruction, and checks. The supervisor of the tests answers
 //   getpriority  a sum over its six arguments
 //   getpgid      its first argument; 0x0badc0de has patched sites rolled back
-//   personality  reads the number at its first argument and writes the next one to its second; how many bytes it could
+//   personality  reads the number at its first argument, writes the next one to its second; returns the byte count
 //   getppid      as the kernel
-//   getgid       99, after so many milliseconds as its first argument says
+//   getgid       99, after a delay of its first argument in milliseconds
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// Says so and ends, by calls that guests' own filters allow: `dprintf` would look at the file first.
+// Prints the failure and ends, by calls that guests' own filters allow: `dprintf` would check the file first.
 static inline void fail(const char *file, int line, const char *condition) {
     char text[256];
     int len = snprintf(text, sizeof text, "%s:%d: %s, errno %d\n", file, line, condition, errno);
@@ -53,13 +53,13 @@ static inline uint64_t sum6(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint
     return (a + 3 * b + 5 * c + 7 * d + 9 * e + 11 * f) & 0x3fffffffffffffff;
 }
 
-// One call whose answer is known.
+// One call with a known answer.
 static inline void ask(uint64_t seed) {
     uint64_t a = seed * 0x9e3779b97f4a7c15, b = a ^ seed, c = ~a, d = a << 7, e = seed, f = a >> 3;
     CHECK((uint64_t)call6(SYS_getpriority, a, b, c, d, e, f) == sum6(a, b, c, d, e, f));
 }
 
-// Waits for a millisecond, or for ever.
+// Waits for a millisecond, or forever.
 static inline void wait_a_moment(void) {
     const struct timespec moment = {0, 1000000};
     call6(SYS_ppoll, 0, 0, (uintptr_t)&moment, 0, 0, 0);

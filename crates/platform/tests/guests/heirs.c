@@ -1,4 +1,5 @@
-// What leaves its supervisor: no task has another tracer than it, and what it makes is traced, unless it isn't made.
+// Attempts to leave the supervisor: no task gets another tracer, and every created task is traced, or its creation
+// fails.
 #include "guest.h"
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -30,15 +31,15 @@ static int fork_once(void) {
 
 int main(void) {
     ask(1);
-    // A request is a number of 64 bits; its upper half makes it another one.
+    // A request has 64 bits; set upper bits make it a different request.
     CHECK(ptrace(PTRACE_TRACEME, 0, 0, 0) == -1 && errno == EPERM);
     CHECK(call6(SYS_ptrace, 1UL << 32, 0, 0, 0, 0, 0) < 0);
     CHECK(fork_once() == 7);
-    // A stub's signals go away; a machine's guest can't have any.
+    // A stub's signals are turned off; a machine's guest can't have any.
     prctl(DISPATCH, 0, 0, 0, 0);
     CHECK(ptrace(PTRACE_TRACEME, 0, 0, 0) == -1 && errno == EPERM);
     CHECK(fork_once() == 7);
-    // A supervisor without privileges can't trace this; who has been traced from the beginning goes on.
+    // An unprivileged supervisor can't trace an undumpable process; tasks traced from the beginning continue.
     CHECK(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0);
     int code = fork_once();
     CHECK(code == 7 || (code == -1 && errno == EPERM));

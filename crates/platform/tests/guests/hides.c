@@ -1,6 +1,6 @@
-// Filters that a guest installs itself, whose answers have the precedence of the platform's own or less, hide no call from the
-// supervisor. Those with more precedence may deny calls, but none is made that the supervisor wasn't asked about. A call that only such a filter wants
-// traced fails as without a tracer.
+// A guest's own filters don't hide calls from the supervisor if their actions have the precedence of the platform's or
+// less. Actions with more precedence may deny calls, but no call is made without the supervisor. A call that only such
+// a filter traces fails as without a tracer.
 #include "guest.h"
 #include "filter.h"
 
@@ -34,7 +34,7 @@ static void hide(uint32_t action) {
     CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
 }
 
-// Whether a result is the supervisor's or, from a filter with more precedence, this.
+// Whether a result is the supervisor's, or that of a filter with more precedence.
 static int is_either(long result, long answer, long denied) {
     return result == answer || result == denied;
 }
@@ -53,7 +53,7 @@ static void try_all(uint32_t action, long denied, int is_stricter) {
     }
     if (has_vsyscall)
         CHECK(is_either(((long (*)(uintptr_t))0xffffffffff600400)(0x71e), 99, is_stricter ? denied : 99));
-    // The supervisor isn't asked about this one.
+    // The supervisor doesn't get this call.
     const long own = call6(SYS_getpgid, 0, 0, 0, 0, 0, 0);
     CHECK(denied ? own == denied : own == getpgid(0));
 }
@@ -65,7 +65,7 @@ static const struct {
 } KINDS[] = {
     {SECCOMP_RET_ALLOW, 0, 0},
     {SECCOMP_RET_LOG, 0, 0},
-    // Other data, and that of the platforms' own.
+    // Other data, and the data of the platforms.
     {SECCOMP_RET_TRACE | 0x1234, -ENOSYS, 0},
     {SECCOMP_RET_TRACE | 0x7a75, -ENOSYS, 0},
     {SECCOMP_RET_TRACE | 0x7a77, -ENOSYS, 0},
@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
         pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {
-            // Often enough for a site to be worth patching.
+            // Enough calls for the site to be patched.
             for (int often = 0; often < 100; often++)
                 ask(often);
             try_all(KINDS[i].action, KINDS[i].denied, KINDS[i].is_stricter);
@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
         int status;
         CHECK(waitpid(child, &status, 0) == child && status == 0);
     }
-    // A listener's answers would have precedence over what traces.
+    // A listener's answers would have precedence over tracing.
     struct sock_filter insns[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF)};
     struct sock_fprog program = {1, insns};
     CHECK(call6(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, (uintptr_t)&program, 0, 0, 0) == -EBUSY);

@@ -1,4 +1,4 @@
-// A child that ends is no news for a parent that ignores that: calls of the parent go on.
+// The end of a child doesn't interrupt the calls of a parent that ignores it.
 #include "guest.h"
 
 #include <sys/epoll.h>

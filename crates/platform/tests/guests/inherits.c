@@ -1,4 +1,4 @@
-// A guest has the descriptor that it is to inherit, the first argument, and none from the second to the third.
+// The guest has the descriptor of the first argument, and none between the second and the third.
 #include "guest.h"
 #include <fcntl.h>
 

@@ -1,4 +1,5 @@
-// A filter for all threads is installed while one of them waits long for an answer; it allows nothing but what the guest calls then.
+// A filter for all threads is installed while one thread waits long for an answer; it allows only the guest's calls
+// after that.
 #include "guest.h"
 #include "filter.h"
 #include <stdatomic.h>
@@ -15,7 +16,7 @@ static int is_running(int tid) {
     return state == 'R';
 }
 
-// From one place, which is worth to be patched.
+// From one site, so that it is patched.
 __attribute__((noinline)) static void wait_for_answer(int time_ms) {
     CHECK(call6(SYS_getgid, (uint64_t)time_ms, 0, 0, 0, 0, 0) == 99);
 }
@@ -42,7 +43,8 @@ int main(int argc, char **argv) {
     while (atomic_load(&stage) == 1 && is_running(atomic_load(&waiter)))
         sched_yield();
     const int allowed[] = {SYS_getpriority, SYS_getgid, SYS_write, SYS_exit_group, SYS_rt_sigreturn, SYS_ppoll, SYS_restart_syscall,
-                           // What a filter sees of a call that is skipped at its entry, on the platform ptrace-syscall.
+                           // The number that a filter sees for a call skipped at its entry, on the platform
+                           // ptrace-syscall.
                            -1};
     CHECK(allow_only(allowed, sizeof allowed / sizeof *allowed, argc > 1 ? FOR_ALL_I386 : FOR_ALL) == 0);
     while (atomic_load(&stage) != 2)

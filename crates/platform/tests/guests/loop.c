@@ -1,4 +1,4 @@
-// Many calls, each with another answer.
+// Many calls, each with a different answer.
 #include "guest.h"
 
 int main(void) {

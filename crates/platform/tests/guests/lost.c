@@ -1,5 +1,5 @@
-// Threads that the filter kills, one after the other: more than a platform has places for. The last thread isn't the
-// first, and ends alone.
+// Threads that the filter kills in sequence, more than a platform has places for. The last thread isn't the first, and
+// ends alone.
 #include "guest.h"
 
 static void *lose(void *nothing) {

@@ -1,4 +1,4 @@
-// A guest in a machine meets its monitor: memory and descriptors that it can't have, and calls that there are none of.
+// A guest in a machine and its monitor: inaccessible memory and descriptors, and nonexistent calls.
 #include "guest.h"
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -17,7 +17,7 @@ static int is_readable(const char *address) {
     return 1;
 }
 
-// The monitor's memory is neither read nor mapped otherwise.
+// The monitor's memory can't be read, unmapped or remapped.
 static int meet_memory(void) {
     static struct {
         char *first, *end;
@@ -44,7 +44,7 @@ static int meet_memory(void) {
     return hidden;
 }
 
-// The kernel reads 32 bits of a call's number, and so does the monitor.
+// The kernel reads the lower 32 bits of a call's number, and so does the monitor.
 static void call_by_long_numbers(void) {
     const uint64_t high = 1UL << 32;
     static const unsigned char code[] = {0xb8, 42, 0, 0, 0, 0xc3}; // mov eax, 42; ret
@@ -55,7 +55,7 @@ static void call_by_long_numbers(void) {
     int (*function)(void);
     memcpy(&function, &memory, sizeof function);
     CHECK(function() == 42);
-    // A child whose code is on the stack that it is given.
+    // A child with its exit code on its new stack.
     uint64_t *stack = (uint64_t *)(memory + 2048);
     *stack = 5;
     register uint64_t r10 __asm__("r10") = 0;
@@ -83,7 +83,8 @@ static void start_thread(void) {
     CHECK(pthread_create(&thread, NULL, end_at_once, NULL) == 0 && pthread_join(thread, NULL) == 0);
 }
 
-// What is at numbers that can't be closed is nobody's file: an empty one, which stays empty, but for a device and the monitor's code.
+// A descriptor that can't be closed belongs to an empty file, which stays empty, except for a device and the monitor's
+// code.
 static void meet_descriptors(void) {
     enum { SOME = 40 };
     int empty = 0, others = 0;
@@ -106,7 +107,7 @@ static void meet_descriptors(void) {
     CHECK(empty == SOME && others < 8);
 }
 
-// Who takes all descriptors gets none of the monitor's, not even those that it has no use for yet.
+// A guest that takes all descriptors gets none of the monitor's, not even its unused ones.
 static void take_all_descriptors(void) {
     enum { USUAL = 1024 };
     static int taken[USUAL];
@@ -145,7 +146,7 @@ static void *wait_for_mutex(void *nothing) {
     return nothing;
 }
 
-// One of several threads can't have descriptors of its own.
+// A thread of a multithreaded process can't get its own descriptor table.
 static void part_with_descriptors(void) {
     enum { UNSHARE = 2 };
     pthread_t thread;
@@ -170,7 +171,7 @@ static void *start_many(void *started) {
     return NULL;
 }
 
-// A limit that is raised for a thread to come isn't that of a process that another thread makes meanwhile.
+// A limit raised for a new thread isn't inherited by a process that another thread creates meanwhile.
 static void lend_limit(void) {
     static pthread_t threads[LENT];
     struct rlimit limit, lent;
@@ -207,14 +208,14 @@ int main(int argc, char **argv) {
     CHECK(syscall(SYS_seccomp, 0, 0, 0) == -1 && errno == ENOSYS);
     CHECK(prctl(PR_SET_SECCOMP, 1) == -1 && errno == ENOSYS);
     CHECK(syscall(SYS_rseq, 0, 0, 0, 0) == -1 && errno == ENOSYS);
-    // More executable memory than there are tables for is refused; less is not.
+    // A mapping fails with more executable memory than the tables cover; less is allowed.
     const size_t large = (size_t)65 << 30;
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     CHECK(mmap(NULL, large, PROT_READ | PROT_EXEC, flags, -1, 0) == MAP_FAILED && errno == ENOMEM);
     char *data = mmap(NULL, large, PROT_READ, flags, -1, 0);
     CHECK(data != MAP_FAILED && mprotect(data, large, PROT_READ | PROT_EXEC) == -1 && errno == ENOMEM);
     CHECK(mprotect(data, 1 << 20, PROT_READ | PROT_EXEC) == 0 && munmap(data, large) == 0);
-    // Where no program has memory.
+    // Above the user address space.
     char *beyond = (char *)-4096;
     CHECK(mmap(beyond, 4096, PROT_READ, flags | MAP_FIXED, -1, 0) == MAP_FAILED && errno == ENOMEM);
     CHECK(munmap(beyond, 4096) == -1 && errno == EINVAL);

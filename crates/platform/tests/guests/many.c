@@ -1,4 +1,4 @@
-// Many short threads, so many processes, and many calls; the counts are arguments.
+// Many short threads, as many processes, and many calls; the counts are arguments.
 #include "guest.h"
 
 static void *once(void *seed) {

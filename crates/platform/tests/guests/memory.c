@@ -1,4 +1,4 @@
-// A guest with a limit of its memory: what it can't have fails, it goes on to make calls, and has memory again that it gives back.
+// A guest with a memory limit: allocations beyond it fail, calls still work, and freed memory is available again.
 #include "guest.h"
 
 enum { PIECE = 1 << 20, MOST = 4096 };

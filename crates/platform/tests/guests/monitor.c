@@ -1,6 +1,6 @@
-// Children of a guest in a machine that attack their monitor: by stores, which must fault; by writes of the kernel to its
-// memory, which they find by its shim; by jumps into the shim; and by code of their own in the monitor's, outside of the
-// machine. A call that the filter denies stays denied: a child that sees something else ends with 9. Its parent goes on.
+// Children of a guest in a machine that attack their monitor: by stores, which must fault; by the kernel's writes to
+// its memory, found by its shim; by jumps into the shim; and by their own code in the monitor's code, outside of the
+// machine. A denied call stays denied: a child with another result ends with 9. Its parent continues.
 #include "guest.h"
 #include <fcntl.h>
 
@@ -20,7 +20,7 @@ static int is_writable(volatile char *address) {
     return 1;
 }
 
-// The monitor's memory, by the stub of its first exception; and its code, by the bytes of a function.
+// Finds the monitor's memory by the stub of its first exception, and its code by the bytes of a function.
 static char *find(const char *wanted, const void *pattern, size_t size) {
     FILE *maps = fopen("/proc/self/maps", "r");
     char line[512], access[8], *first, *end, *found = NULL;
@@ -63,7 +63,7 @@ static void stay_denied(void) {
 static volatile int is_done;
 
 static void *forge_frames(void *nothing) {
-    // Frames of the first thread, in the page that it may write: with selectors of the monitor.
+    // Frames of the first thread, in its writable page: with selectors of the monitor.
     volatile uint64_t *frame = (uint64_t *)(base + SHIM + 3 * PAGE + 0x800);
     while (!is_done) {
         frame[1] = 0x08;
@@ -72,7 +72,8 @@ static void *forge_frames(void *nothing) {
     return nothing;
 }
 
-// Code that makes a call of the 32-bit interface, or one of the monitor's own, where the monitor returns from signals.
+// Code that makes a call of the 32-bit interface, or one of the monitor's calls, at the place where the monitor returns
+// from signals.
 static void run_in_monitor(int is_i386) {
     static const unsigned char returns[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05, 0x0f, 0x0b};
     static const unsigned char calls[] = {0x48, 0x89, 0xf8, 0x49, 0x89, 0xf3, 0x48, 0x89, 0xd1, 0x49, 0x8b, 0x3b};
@@ -90,7 +91,7 @@ static void run_in_monitor(int is_i386) {
     if (!is_i386)
         // `openat`, for which the filter kills here.
         call6(SYS_getuid, SYS_openat, 0, 0, 0, 0, 0);
-    // Each of the monitor's own numbers is another call of that interface; the last ends the process.
+    // Each of the monitor's numbers is a different call of that interface; the last ends the process.
     static const int own[] = {16, 28, 11, 14, 13, 15, 3, 72, 9, 272, 186, 200};
     int code_of_exit = 0;
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
@@ -102,7 +103,7 @@ static void run_in_monitor(int is_i386) {
 static void attack(int how) {
     alarm(3);
     pthread_t thread;
-    // The file is the memory of who has opened it.
+    // The file is the memory of the process that has opened it.
     memory = open("/proc/self/mem", O_RDWR);
     CHECK(memory >= 0);
     switch (how) {
@@ -132,7 +133,7 @@ int main(int argc, char **argv) {
     char *shim = find("rw-p", "\x6a\x00\xe6\x11\x0f\x0b", 6);
     CHECK(shim != NULL);
     base = shim - SHIM;
-    // What is the monitor's can't be stored to, except the page of frames.
+    // Stores to the monitor's memory fault, except in the page of frames.
     static const int kept[] = {0, SHIM, SHIM + PAGE, SHIM + 2 * PAGE, RUNS, STACKS, TABLES};
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
         CHECK(!is_writable(base + kept[i]));

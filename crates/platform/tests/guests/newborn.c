@@ -1,14 +1,15 @@
-// A task's first stop is reported before that of its creator, and between the two somebody ends: its creator with it ("thread"), its creator
-// alone, whose parent gets it while it runs ("orphan"), or another process ("process"). The supervisor sees to that order by calls of `getpgid`: the first tells it by which descriptor it lets
-// others go on, who creates and who asks; the second whom to kill; and the third how many threads of this process
-// are left, and nothing else.
+// A task's first stop is reported before its creator's stop, and a task ends between the two: the creator with the new
+// task ("thread"), the creator alone, with the new task reparented to the creator's running parent ("orphan"), or
+// another process ("process"). The supervisor controls the order by calls of `getpgid`: the first has the descriptor
+// for continuing the others, the creator and the caller of the second; the second has the process to kill; and the
+// third has the number of remaining tasks.
 #include "guest.h"
 #include "filter.h"
 
 static int begun[2], ends[2];
 static volatile int *has_run;
 
-// A thread of which the kernel doesn't tell what it does.
+// A thread without events for the tracer.
 static void *run_meanwhile(void *nothing) {
     while (!*has_run)
         ;
@@ -73,7 +74,7 @@ int main(int argc, char **argv) {
     CHECK(other >= 0);
     if (other == 0)
         wait_for_ever();
-    // Of tasks that have stopped, the youngest is reported first.
+    // The youngest stopped task is reported first.
     pid_t asks = fork();
     CHECK(asks >= 0);
     if (asks == 0) {
@@ -86,7 +87,7 @@ int main(int argc, char **argv) {
         CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
         CHECK(pthread_create(&thread, NULL, run_meanwhile, NULL) == 0);
     }
-    // From here on neither needs its tracer before it has done its part.
+    // From here on neither process needs its tracer before its part is done.
     char byte;
     for (int i = 0; i < 2; i++)
         CHECK(read(begun[0], &byte, 1) == 1);

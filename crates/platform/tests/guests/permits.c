@@ -1,11 +1,11 @@
-// A call of x86-64 that the supervisor has forwarded is no permit for the call of the 32-bit interface that has its number: one thread
-// hands gettimeofday over through the slot of another, which then calls getpriority by int 0x80 with the same arguments.
+// A forwarded call of x86-64 is no permit for the call of the 32-bit interface with the same number: one thread passes
+// gettimeofday through the slot of another, which then calls getpriority by int 0x80 with the same arguments.
 #include "guest.h"
 #include <stdatomic.h>
 
 enum { GETPRIORITY_I386 = 96 };
 
-// As the supervisor reads it.
+// In the supervisor's format.
 struct slot {
     _Atomic uint32_t turn, word, site, padding;
     _Atomic uint64_t values[6];
@@ -27,7 +27,7 @@ static uint32_t call_i386(uint32_t nr, uint32_t a, uint32_t b, uint32_t c) {
     return result;
 }
 
-// The slot that has the arguments of the last call of a thread; none on platforms without slots.
+// The slot with the arguments of a thread's last call; none on platforms without slots.
 static struct slot *find_slot(void) {
     FILE *maps = fopen("/proc/self/maps", "r");
     struct slot *found = NULL;
@@ -46,11 +46,11 @@ static struct slot *find_slot(void) {
 }
 
 static void *call_by_permit(void *nothing) {
-    // Often enough for a slot.
+    // Enough calls for a slot.
     for (int i = 0; i < 1000; i++)
         ask(seed);
     atomic_store(&stage, 1);
-    // Without a call, which would take the slot.
+    // Without calls, which would use the slot.
     while (atomic_load(&stage) == 1)
         __builtin_ia32_pause();
     result = call_i386(GETPRIORITY_I386, 1, 2, 3);
@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
     while (atomic_load(&stage) == 0)
         sched_yield();
     struct slot *slot = find_slot();
-    // With an argument: whether there must be one.
+    // With an argument, a slot is required.
     CHECK(argc < 2 || slot);
     if (slot) {
         const uint64_t args[6] = {1, 2, 3};
@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
             syscall(SYS_futex, &slot->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
             sched_yield();
         }
-        // It is to be made by the kernel.
+        // The kernel must execute the call.
         CHECK(slot->word == 0);
     }
     atomic_store(&stage, 2);

@@ -1,4 +1,4 @@
-// The supervisor reads and writes the guest's memory where it may, and is told where it may not.
+// The supervisor reads and writes accessible memory of the guest, and gets an error for other memory.
 #include "guest.h"
 
 static long copy(uint64_t from, uint64_t to) {
@@ -16,7 +16,7 @@ int main(void) {
     }
     char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(pages != MAP_FAILED && munmap(pages + 4096, 4096) == 0);
-    // Four bytes are there, four are not.
+    // Four bytes are mapped, four are not.
     CHECK(copy((uint64_t)(pages + 4092), target) == 4);
     char *constant = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(constant != MAP_FAILED && copy(good, (uint64_t)constant) == -EFAULT);

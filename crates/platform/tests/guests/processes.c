@@ -1,4 +1,4 @@
-// Children by fork and vfork that call, and end in all ways.
+// Children by fork and vfork that make calls, and end in all ways.
 #include "guest.h"
 
 static int status_of(pid_t child) {

@@ -1,4 +1,4 @@
-// Calls of `seccomp` that the kernel refuses for what is wrong with them, before it looks for listeners.
+// Calls of `seccomp` that the kernel rejects for their arguments before it looks for listeners.
 #include "guest.h"
 
 #include "filter.h"

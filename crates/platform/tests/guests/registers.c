@@ -1,4 +1,4 @@
-// A call leaves everything but rax, rcx and r11: the red zone, flags, registers of vectors.
+// A call preserves everything except rax, rcx and r11: the red zone, flags, vector registers.
 #include "guest.h"
 
 static long call_with(long nr, uint64_t flags, uint64_t *after, uint64_t zone[16], uint8_t vectors[16 * 16]) {
@@ -38,7 +38,7 @@ __attribute__((target("avx"))) static void upper_halves(void) {
 }
 
 int main(void) {
-    // What a computation sets, and two that don't change by themselves.
+    // The flags of a computation, and two that don't change by themselves.
     const uint64_t status = 0x8d5, direction = 0x400, alignment = 0x40000, all = status | direction | alignment;
     const uint64_t flags[] = {0, direction, alignment, 0x1, 0x4, 0x10, 0x40, 0x80, 0x800, 0x855, 0x880, all};
     for (int round = 0; round < 20; round++)

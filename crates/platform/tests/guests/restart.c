@@ -1,4 +1,4 @@
-// A sleep that job control stops goes on: the kernel makes it `restart_syscall`.
+// A sleep that job control stops continues: the kernel makes it `restart_syscall`.
 #include "guest.h"
 
 int main(void) {

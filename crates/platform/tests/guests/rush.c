@@ -1,8 +1,9 @@
-// Threads that get in each other's way: all install a filter for all threads at once, while others set the first handlers of
-// signals (argument "filters"); a handler of another thread's leaves calls by longjmp before a filter is installed for all
-// (argument "jumps"); a second one installs a filter for all while the first waits for a third (argument "second"), which the supervisor holds up
-// in a call of `getpgid` of another process that tells it the other's number and where it says that it does; one installs a filter for all after
-// processes with the same memory have been killed (argument "ended"); or first handlers run in threads that are about to ask (argument "handlers").
+// Races between threads: all install a filter for all threads at once, while others set the first signal handlers
+// (argument "filters"); a handler leaves another thread's calls by longjmp before a filter is installed for all threads
+// ("jumps"); a second thread installs a filter for all threads while the first waits for a third ("second"), which the
+// supervisor delays in a `getpgid` of another process, with the number of this process and the address for the
+// supervisor's progress; a thread installs a filter for all threads after processes with the same memory have been
+// killed ("ended"); or first handlers run in threads that are about to make calls ("handlers").
 #include "guest.h"
 #include "filter.h"
 #include <stdatomic.h>
@@ -17,7 +18,8 @@ static __thread sigjmp_buf back;
 static void confine(void) {
     const int allowed[] = {SYS_getpriority, SYS_write, SYS_exit_group, SYS_rt_sigreturn, SYS_rt_sigaction, SYS_prctl, SYS_seccomp,
                            SYS_ppoll, SYS_restart_syscall, SYS_wait4, SYS_getpid,
-                           // What a filter sees of a call that is skipped at its entry, on the platform ptrace-syscall.
+                           // The number that a filter sees for a call skipped at its entry, on the platform
+                           // ptrace-syscall.
                            -1};
     CHECK(allow_only(allowed, sizeof allowed / sizeof *allowed, 1) == 0);
 }
@@ -72,7 +74,7 @@ static void *be_interrupted(void *number) {
     }
     CHECK(pthread_sigmask(SIG_BLOCK, &mask, NULL) == 0);
     atomic_store(&is_done, 1);
-    // Without calls until there is a filter.
+    // Without calls until a filter is installed.
     while (atomic_load(&is_done) == 1)
         ;
     ask(3);
@@ -93,7 +95,7 @@ static void jumps(void) {
     for (int i = 1; i <= JUMPS; i++) {
         while (atomic_load(&ready) < i)
             ;
-        // Anywhere in its calls.
+        // At an arbitrary point of its calls.
         for (volatile int j = 0; j < i * 7; j++)
             ;
         CHECK(pthread_kill(thread, SIGUSR1) == 0);
@@ -106,7 +108,7 @@ static void jumps(void) {
         wait_a_moment();
 }
 
-// How far the supervisor is: it answers nobody else, and then a thread waits for that, too.
+// The supervisor's progress: it answers no other call; then a thread also waits for an answer.
 static _Atomic uint64_t *steps;
 enum { HOLDS = 1, WAITS = 2 };
 
@@ -124,7 +126,7 @@ static void *ask_first(void *nothing) {
     return nothing;
 }
 
-// The second, if it makes some calls before.
+// The thread with some calls before is the second to install the filter.
 static void *confine_all(void *calls) {
     meet(4);
     await_step(WAITS);
@@ -142,7 +144,7 @@ static void second(void) {
     int status;
     steps = mmap(NULL, sizeof *steps, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(steps != MAP_FAILED);
-    // With a handler, leaving the stub takes a call.
+    // With a handler, leaving the stub needs a call.
     handle(SIGUSR1);
     CHECK(pthread_create(&thread, NULL, ask_first, NULL) == 0);
     for (intptr_t calls = 0; calls <= CALLS; calls += CALLS)
@@ -167,7 +169,7 @@ static int ask_for_ever(void *nothing) {
     return 0;
 }
 
-// Processes with this memory are killed, wherever they are in their calls.
+// Processes with shared memory are killed at arbitrary points of their calls.
 static void ended(void) {
     enum { TIMES = 60, STACK = 1 << 16, FLAGS = CLONE_VM | CLONE_SETTLS | SIGCHLD };
     void **base = (void **)(of_child + sizeof of_child / 2);

@@ -1,11 +1,11 @@
-// A forked process has no memory in common with its parent, not even what a platform has put there, and may be forked by
-// a signal handler that has interrupted a call.
+// A forked process shares no memory with its parent, not even the platform's, and a signal handler that has interrupted
+// a call may fork.
 #include "guest.h"
 
 static pid_t parent;
 static volatile sig_atomic_t forks;
 
-// The last word of what a platform shares with the guest; null if there is no such mapping.
+// The last word of the memory that a platform shares with the guest; null without such a mapping.
 static volatile uint32_t *find(void) {
     FILE *maps = fopen("/proc/self/maps", "r");
     char line[512], *end = NULL;
@@ -28,12 +28,12 @@ static void set_alarm(void) {
     CHECK(setitimer(ITIMER_REAL, &soon, NULL) == 0);
 }
 
-// The calls of the program and those of the handler have one site, so that both are patched.
+// The program and the handler call from the same site, so that both are patched.
 static __attribute__((noinline)) void ask_here(uint64_t seed) {
     ask(seed);
 }
 
-// What a child does in the handler before it comes out of that: calls, a process of its own, both or nothing.
+// A child's actions in the handler, before it returns: calls, a process of its own, both or nothing.
 static void in_child(void) {
     const int calls = forks & 1, has_child = forks & 2;
     if (calls)
@@ -54,7 +54,7 @@ static void on_alarm(int signal) {
     }
     check_end(child);
     forks++;
-    // Not before, or who forks slowly would do nothing else.
+    // Not earlier, or a slow fork would leave no time for other work.
     set_alarm();
 }
 
@@ -86,7 +86,7 @@ int main(void) {
     set_alarm();
     for (uint64_t i = 0; forks < 16; i++) {
         ask_here(i);
-        // A child has come out of the handler, and out of the call.
+        // A child that has returned from the handler, and from the call.
         if (getpid() != parent)
             _exit(0);
     }

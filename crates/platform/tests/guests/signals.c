@@ -39,7 +39,7 @@ int main(void) {
     ask(1);
     CHECK(count == before);
     CHECK(sigprocmask(SIG_UNBLOCK, &mask, NULL) == 0 && count == before + 1);
-    // A blocked call fails with EINTR, or goes on if it is to be restarted.
+    // A blocked call fails with EINTR, or continues if it is to be restarted.
     char byte = 0;
     CHECK(pipe(ends) == 0);
     struct itimerval once = {{0, 0}, {0, 20000}};

@@ -1,5 +1,5 @@
-// The guest's own handler for SIGSYS: for signals that are sent, and for a filter of its own, whose handler gives the
-// call a result.
+// The guest's own handler for SIGSYS: for sent signals, and for its own filter, with a handler that sets the call's
+// result.
 #include "guest.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>

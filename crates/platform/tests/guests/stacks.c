@@ -1,5 +1,5 @@
-// Stacks for signals: what is below one stays as it is, whatever its size, and one that can't be written to isn't written to.
-// A program with one of the size that the kernel advises makes calls in handlers.
+// Signal stacks: the memory below a stack is unchanged for every size, and a read-only stack isn't written to. A
+// program with a stack of the kernel's advised size makes calls in handlers.
 #include "guest.h"
 
 #include <sys/auxv.h>
@@ -25,7 +25,7 @@ static void on_user(int signal) {
     handled++;
 }
 
-// Whether there is a stack of this size with these flags.
+// Sets a stack of this size with these flags; false if that fails.
 static int set(unsigned char *first, size_t size, int flags) {
     stack_t stack = {.ss_sp = first, .ss_size = size, .ss_flags = flags};
     return sigaltstack(&stack, NULL) == 0;
@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
     memory = mmap(NULL, 2 * HALF, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(memory != MAP_FAILED);
     calls();
-    // First what any platform can use: afterwards a thread may go on in another way.
+    // First a size for all platforms: afterwards a thread may continue in another way.
     if (least < 2048)
         least = 1 << 15;
     CHECK(set(memory + HALF, least + 4096, 0));
@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
     check_below(least);
     for (size_t size = argc > 1 ? (size_t)atol(argv[1]) : 2048; size < least; size += 256)
         check_below(size);
-    // Natively nothing is written to it before there is a signal.
+    // Natively nothing is written to the stack before the first signal.
     CHECK(mprotect(memory + HALF, HALF, PROT_READ) == 0);
     set(memory + HALF, HALF, 0);
     calls();

@@ -1,5 +1,6 @@
-// Signals at any point of calls that they don't end natively: a timer whose handler doesn't have calls restarted, and children
-// that end all the time. `storms SEED FILE` writes to the file what came of a mixture of calls: the same on every run.
+// Signals at any point of calls that they don't end natively: a timer with a handler that doesn't restart calls, and
+// children that end all the time. `storms SEED FILE` writes the results of a mixture of calls to the file: the same on
+// every run.
 #include "guest.h"
 
 #include <fcntl.h>
@@ -53,7 +54,7 @@ static int open_and_close(void) {
 
 static int write_byte(int fd) { return write(fd, "x", 1) == 1 ? 0 : -1; }
 
-// One that is there.
+// A byte that is available.
 static int through_pipe(int ends[2]) {
     static char byte;
     return write(ends[1], "x", 1) == 1 && read(ends[0], &byte, 1) == 1 ? 0 : -1;
@@ -64,7 +65,7 @@ static int map(void) {
     return memory == MAP_FAILED ? -1 : munmap(memory, 4096);
 }
 
-// It is ended each time, and returns how much is left: by a timer's slack it may be more.
+// The sleep is interrupted each time, and returns the remaining time, which may be longer by the timer's slack.
 static int sleep_for(long ns) {
     enum { UNSET = -1, SLACK_NS = 1000000 };
     struct timespec rest = {0, ns};
@@ -85,7 +86,7 @@ static void end_at_once(void) {
         _exit(0);
 }
 
-// What waits until a signal comes has to end.
+// A read that waits until a signal arrives must end.
 static int wait_for_signal(void) {
     char byte;
     return read(empty[0], &byte, 1) == -1 && errno == EINTR ? 0 : -1;

@@ -1,4 +1,4 @@
-// A hundred tasks at once: fifty processes of two threads each, all calling.
+// A hundred tasks at once: fifty processes with two threads each, all making calls.
 #include "guest.h"
 
 static void *work(void *number) {

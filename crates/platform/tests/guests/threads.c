@@ -1,4 +1,4 @@
-// Threads that call at the same time and wait for each other.
+// Threads that make calls at the same time and wait for each other.
 #include "guest.h"
 
 enum { THREADS = 8, ROUNDS = 100 };

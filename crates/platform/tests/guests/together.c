@@ -1,5 +1,5 @@
-// A guest gives all its threads a filter while they ask: it allows nothing but what the guest itself calls then. Some threads wait for
-// long meanwhile, in a call with a set of signals.
+// A guest installs a filter for all its threads while they make calls: it allows only the guest's own calls after that.
+// One thread waits long meanwhile, in a call with a signal set.
 #include "guest.h"
 #include "filter.h"
 #include <poll.h>
@@ -10,9 +10,10 @@ static int ends[2];
 
 static void confine(void) {
     const int allowed[] = {SYS_getpriority, SYS_write, SYS_exit_group, SYS_rt_sigreturn, SYS_ppoll,
-                           // A call that waits and has been interrupted.
+                           // A waiting call that was interrupted.
                            SYS_restart_syscall,
-                           // What a filter sees of a call that is skipped at its entry, on the platform ptrace-syscall.
+                           // The number that a filter sees for a call skipped at its entry, on the platform
+                           // ptrace-syscall.
                            -1};
     CHECK(allow_only(allowed, sizeof allowed / sizeof *allowed, 1) == 0);
 }
@@ -46,7 +47,7 @@ int main(void) {
     CHECK(pthread_create(&thread, NULL, wait_for_long, NULL) == 0);
     for (intptr_t i = 0; i < THREADS; i++)
         CHECK(pthread_create(&thread, NULL, call_often, (void *)i) == 0);
-    // What a thread begins with isn't allowed.
+    // The first calls of a thread aren't allowed by the filter.
     while (!has_begun)
         sched_yield();
     for (int i = 0; i < THREADS; i++)

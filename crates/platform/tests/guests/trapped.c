@@ -1,4 +1,4 @@
-// A filter of the guest's own sends SIGSYS, which has its default action: the process with the filter dies of that, and no other.
+// A guest's own filter sends SIGSYS with the default action: the process with the filter dies, and no other.
 #include "guest.h"
 
 #include "filter.h"
@@ -37,7 +37,7 @@ int main(void) {
         CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
     }
     ask(2);
-    // A child with this process's handler, whom another sends the signal.
+    // A child with this process's handler, which gets the signal from another process.
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0)

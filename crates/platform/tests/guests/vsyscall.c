@@ -1,4 +1,4 @@
-// Calls through the vsyscall page: 100 that the supervisor answers, 100 that it forwards, and as many by the instruction.
+// Calls through the vsyscall page: 100 answered by the supervisor, 100 forwarded, and as many by the instruction.
 #include "guest.h"
 
 static const uintptr_t GETTIMEOFDAY = 0xffffffffff600000, TIME = 0xffffffffff600400;
