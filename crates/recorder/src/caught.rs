@@ -1,9 +1,9 @@
 //! Recording by a platform that catches every call: without privileges, for commands that are started.
 //!
-//! [`Counting`] is the supervisor of such a guest. It forwards all calls, and counts them when they are made; their
-//! errors are known on platforms that see results. What a filter of the guest itself answers is not seen: the strictest
-//! answer of all filters counts, and the kernel asks nobody. The platform `patched` has the guest count most of its calls itself,
-//! in its [tally](Counting::tally); their errors aren't known.
+//! [`Counting`] is the supervisor of such a guest. It forwards all calls and counts them on entry; platforms that see
+//! results also give their errors. Calls that a filter of the guest itself denies are not seen: the kernel takes the
+//! strictest action of all filters, and doesn't notify the supervisor. The platform `patched` has the guest count most
+//! of its calls itself, in its [tally](Counting::tally); their errors are unknown.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -26,7 +26,7 @@ use crate::recording::{MAX_VALUES, Recording};
 #[derive(Debug)]
 pub struct Counting {
     has_values: bool,
-    /// What a guest that counts its own calls has counted.
+    /// The counts of a guest that counts its own calls.
     tally: Tally,
     state: Mutex<State>,
 }
@@ -34,16 +34,16 @@ pub struct Counting {
 #[derive(Debug, Default)]
 struct State {
     recording: Recording,
-    /// The arguments of interest of each call that was made.
+    /// The arguments of interest of each recorded call.
     interesting: BTreeMap<(Arch, Nr), Vec<Interesting>>,
-    /// How many pairs of an argument and its value there are.
+    /// The number of pairs of an argument and its value.
     values: u32,
 }
 
 impl Counting {
-    /// Counts calls and, if asked, the values of arguments that are constants or flags.
+    /// Counts calls and, optionally, the values of arguments that are constants or flags.
     pub fn new(has_values: bool) -> Counting {
-        // Values are read when a call is caught.
+        // Values need a caught call.
         let is_counted = |nr| {
             let of_interest = || {
                 let name = syscall::name(Arch::X86_64, Nr(nr)).unwrap_or_default();
@@ -58,19 +58,19 @@ impl Counting {
         }
     }
 
-    /// The filter of the guest: every call is caught.
+    /// The filter of the guest, which returns `notify` for every call.
     #[expect(clippy::missing_panics_doc, reason = "the program is valid")]
     pub fn filter() -> Program {
         let insn = Insn::from(Op::RetImm(Action::new(ActionKind::Notify, 0).ret()));
         Program::new(vec![insn], NATIVE_ENDIAN).expect("one instruction that returns is a program")
     }
 
-    /// What a platform may have the guest count: for [`Options::tally`](tamis_platform::Options).
+    /// The calls that a platform may have the guest count, for [`Options::tally`](tamis_platform::Options).
     pub const fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// What was recorded so far.
+    /// The recording so far.
     pub fn recording(&self) -> Recording {
         let mut recording = self.state().recording.clone();
         for (nr, count) in self.tally.counts() {

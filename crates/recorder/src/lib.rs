@@ -1,11 +1,11 @@
-//! What programs call, recorded while they run.
+//! Recording the calls of programs while they run.
 //!
-//! [`ebpf::Recorder`] counts the calls of chosen tasks and of all that they start, by programs of its own at the kernel's
-//! tracepoints: no task is stopped, and none can notice. [`caught::Counting`] counts those of a command that a platform
-//! runs, which takes no privileges and more time. [`view`] shows calls while they are made. A [`Recording`] is what was counted so far, in form of a
-//! [`Profile`](tamis_profile::Profile), and what couldn't be counted.
+//! [`ebpf::Recorder`] counts the calls of chosen tasks and their descendants with its own programs at the kernel's
+//! tracepoints: no task is stopped or can detect it. [`caught::Counting`] counts the calls of a command that a platform
+//! runs, without privileges but slower. [`view`] shows calls as they are made. A [`Recording`] has the counts so far as
+//! a [`Profile`](tamis_profile::Profile), and the number of events that couldn't be counted.
 //!
-//! Not included are the policy that is made of a recording, and the commands that start programs.
+//! Policies made from recordings, and commands that start programs, are in other crates.
 #![forbid(unsafe_code)]
 
 pub mod caught;

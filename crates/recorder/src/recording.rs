@@ -1,23 +1,23 @@
-//! What was recorded.
+//! Recordings.
 
 use std::collections::BTreeMap;
 
 use tamis_profile::Profile;
 
-/// How many pairs of an argument and its value, and of a call and its error, are told apart.
+/// The maximum number of distinct pairs of an argument and its value, and of a call and its error.
 pub(crate) const MAX_VALUES: u32 = 1 << 15;
 
-/// What was recorded so far.
+/// The calls recorded so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
     /// The calls.
     pub profile: Profile,
-    /// Calls with numbers that their architecture doesn't own, by the value of `AUDIT_ARCH_*` and the number.
+    /// Calls with numbers that their architecture doesn't have, by `AUDIT_ARCH_*` value and number.
     pub unknown: BTreeMap<(u32, u32), u64>,
-    /// Calls for which a filter sent `SIGSYS`, with or without killing the caller. They aren't part of the profile: not
-    /// every kernel shows their exit.
+    /// Calls for which a filter sent `SIGSYS`, whether or not it killed the caller. The profile excludes them, since
+    /// not every kernel shows their exit.
     pub signalled: BTreeMap<Signalled, u64>,
-    /// What wasn't recorded.
+    /// The events that weren't recorded.
     pub lost: Lost,
 }
 
@@ -30,14 +30,14 @@ pub struct Signalled {
     pub nr: u32,
 }
 
-/// What wasn't recorded. All of it is 0 unless a table was full.
+/// Numbers of events that weren't recorded; all 0 unless a table was full or a program overlapped itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Argument values, error numbers and calls with strange numbers for which the tables had no room.
+    /// Argument values, error numbers, and calls with unknown numbers that the tables had no room for.
     pub counts: u64,
-    /// Calls whose time isn't known.
+    /// Calls whose time is unknown.
     pub times: u64,
-    /// Events at which a program didn't run, because it was running on that CPU already.
+    /// Events at which a program didn't run, because it already ran on that CPU.
     pub events: u64,
 }
 

@@ -1,8 +1,7 @@
-//! What the running kernel says of its types, `/sys/kernel/btf/vmlinux`: the few facts that programs depend on.
+//! The types of the running kernel, from `/sys/kernel/btf/vmlinux`: the few facts that programs depend on.
 //!
-//! BTF (BPF type format) is a list of types, each numbered by its place. Only the names and members that are asked for
-//! are decoded, and nothing behind the last of them is looked at: of the five megabytes of a kernel that is a tenth, where tracepoints and
-//! tasks are.
+//! BTF (BPF type format) is a list of types, numbered by position. Only the requested names and members are decoded,
+//! and nothing after the last of them. Tracepoints and tasks are in the first tenth of the 5 MB of a kernel.
 
 use std::fmt;
 
@@ -10,9 +9,9 @@ pub(super) use tamis_kernel::bpf::TYPES as PATH;
 
 const MAGIC: u16 = 0xeb9f;
 const HEADER_BYTES: usize = 24;
-/// The depth to which members of anonymous structures are looked for.
+/// The maximum depth of anonymous structures in a search for members.
 const MAX_DEPTH: u32 = 4;
-/// What all types begin with.
+/// The size of the header of every type.
 const FIXED_BYTES: usize = 12;
 
 /// The kernel's types.
@@ -22,12 +21,12 @@ pub struct Btf<'d> {
     strings: &'d [u8],
 }
 
-/// The reason why something isn't found in the kernel's types.
+/// The reason why a name isn't found in the kernel's types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BtfError {
-    /// The bytes aren't BTF of this machine's byte order, or end early.
+    /// The bytes are truncated, or no BTF in this machine's byte order.
     Malformed,
-    /// There is no type of this name.
+    /// There is no type with this name.
     NoType(String),
     /// The structure has no such member.
     NoMember(String),
@@ -45,7 +44,7 @@ impl fmt::Display for BtfError {
 
 impl std::error::Error for BtfError {}
 
-/// The kinds of types that are told apart here.
+/// The kinds of types that are distinguished here.
 const INT: u32 = 1;
 const ARRAY: u32 = 3;
 const STRUCT: u32 = 4;
@@ -58,15 +57,15 @@ const DATASEC: u32 = 15;
 const DECL_TAG: u32 = 17;
 const ENUM64: u32 = 19;
 
-/// The fixed part of a type, and where its own part begins.
+/// The header of a type, and the offset of the data that follows it.
 #[derive(Clone, Copy)]
 struct Type {
     id: u32,
     name: u32,
     kind: u32,
-    /// How many members it has.
+    /// The number of members.
     count: usize,
-    /// Whether members have bit fields.
+    /// Whether members may be bit fields.
     has_bit_fields: bool,
     start: usize,
 }
@@ -79,7 +78,7 @@ struct Member {
 }
 
 impl<'d> Btf<'d> {
-    /// The types in the bytes of a file.
+    /// The types in the contents of a file.
     ///
     /// # Errors
     /// [`BtfError::Malformed`].
@@ -100,14 +99,14 @@ impl<'d> Btf<'d> {
         Ok(Btf { types, strings })
     }
 
-    /// The numbers of the type definitions with these names, of those that there are, and the offsets in bytes of members of structures, each
-    /// given by the structure's place in the list and the names on the way from there.
+    /// The numbers of the type definitions with these names, as far as they exist, and the offsets in bytes of members
+    /// of structures. A member is given by the index of its structure in the list and the path of names to it.
     ///
     /// # Errors
     /// [`BtfError`] for the first structure or member that is missing.
     ///
     /// # Panics
-    /// If a place isn't in the list.
+    /// If an index isn't in the list.
     pub fn find<const N: usize, const S: usize, const M: usize>(
         self,
         names: [&str; N],
@@ -159,14 +158,14 @@ impl<'d> Btf<'d> {
 
     fn is_called(self, kind: Type, name: &str) -> bool {
         let text = self.strings.get(kind.name as usize..).unwrap_or_default();
-        // Nearly all differ in the first byte, and there are some hundred thousand.
+        // The first byte distinguishes nearly all of some hundred thousand names.
         text.first() == name.as_bytes().first()
             && text
                 .strip_prefix(name.as_bytes())
                 .is_some_and(|rest| rest.first() == Some(&0))
     }
 
-    /// The member of this name, also one of an anonymous structure or union in the type.
+    /// The member with this name, also in anonymous structures and unions of the type.
     fn member(self, scan: &mut Scan<'_>, kind: Type, name: &str, depth: u32) -> Option<Member> {
         for index in 0..kind.count {
             let at = kind.start + 12 * index;
@@ -201,7 +200,7 @@ impl<'d> Btf<'d> {
         None
     }
 
-    /// The type at a place.
+    /// The type at an offset.
     fn at(self, id: u32, at: usize) -> Option<Type> {
         let info = word(self.types, at + 4)?;
         Some(Type {
@@ -214,7 +213,7 @@ impl<'d> Btf<'d> {
         })
     }
 
-    /// The text at an offset, without its end.
+    /// The text at an offset, without its zero byte.
     fn text(self, offset: u32) -> &'d [u8] {
         let text = self.strings.get(offset as usize..).unwrap_or_default();
         let end = text.iter().position(|byte| *byte == 0);
@@ -222,12 +221,12 @@ impl<'d> Btf<'d> {
     }
 }
 
-/// The types in order, as far as they have been looked at.
+/// The types in order, as far as they have been decoded.
 struct Scan<'d> {
     btf: Btf<'d>,
-    /// Where the next one begins.
+    /// The offset of the next type.
     at: usize,
-    /// Where the own parts of those before begin.
+    /// The offsets of the data after the headers of the previous types.
     starts: Vec<u32>,
 }
 
@@ -240,7 +239,7 @@ impl<'d> Scan<'d> {
         }
     }
 
-    /// The next type; none at the end, and at one that isn't known, behind which nothing can be found.
+    /// The next type; `None` at the end, or at an unknown kind, whose size is unknown.
     fn next(&mut self) -> Option<Type> {
         let kind = self.btf.at(self.starts.len() as u32 + 1, self.at)?;
         self.at = kind.start + own_bytes(kind)?;
@@ -248,7 +247,7 @@ impl<'d> Scan<'d> {
         Some(kind)
     }
 
-    /// The type of a number.
+    /// The type with a number.
     fn numbered(&mut self, id: u32) -> Option<Type> {
         while self.starts.len() < id as usize {
             self.next()?;
@@ -258,7 +257,7 @@ impl<'d> Scan<'d> {
     }
 }
 
-/// The size of a type's own part; `None` for an unknown kind.
+/// The size of the data after a type's header; `None` for an unknown kind.
 fn own_bytes(kind: Type) -> Option<usize> {
     Some(match kind.kind {
         INT | VAR | DECL_TAG => 4,

@@ -1,7 +1,7 @@
-//! Loading programs, each by itself.
+//! Loading programs independently of each other.
 //!
-//! Kernels differ in what their verifiers know of a tracepoint's arguments. A program that can't be loaded costs what it alone records,
-//! if others do without; for the rest nothing is recorded.
+//! Verifiers of different kernels have different knowledge of a tracepoint's arguments. If a program can't be loaded
+//! that no other depends on, only its own column is missing; otherwise nothing is recorded.
 
 use std::fmt;
 
@@ -11,18 +11,18 @@ use tamis_kernel::bpf::{self, Attached};
 use super::Unavailable;
 use super::btf::BtfError;
 
-/// The tracepoints whose programs others do without, and what those record.
+/// The tracepoints of programs that no other depends on, and the columns that they record.
 const COLUMNS: [(&str, &str); 2] = [
     ("signal_generate", "calls for which filters send signals"),
     ("signal_deliver", "signals"),
 ];
 
-/// What isn't recorded, because a program can't be loaded.
+/// A column that isn't recorded, because its program can't be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What, as a noun phrase in the plural.
+    /// The column, as a noun phrase in the plural.
     pub column: &'static str,
-    /// Why the program can't be loaded.
+    /// The reason why the program can't be loaded.
     pub reason: Unavailable,
 }
 
@@ -32,14 +32,14 @@ impl fmt::Display for Missing {
     }
 }
 
-/// A program: its tracepoint, the number of that one's type if the kernel has it, and its text.
+/// A program: its tracepoint, the number of the tracepoint's type if the kernel has it, and the source text.
 pub(super) struct Program {
     pub(super) tracepoint: &'static str,
     pub(super) id: Option<u32>,
     pub(super) text: String,
 }
 
-/// Programs of these tracepoints.
+/// The programs of these tracepoints.
 pub(super) fn programs<const N: usize>(
     tracepoints: [&'static str; N],
     ids: [Option<u32>; N],
@@ -53,10 +53,10 @@ pub(super) fn programs<const N: usize>(
     })
 }
 
-/// Programs at their tracepoints, in order, and what isn't recorded.
+/// Attaches programs to their tracepoints, in order; also returns the missing columns.
 ///
 /// # Errors
-/// A program can't be loaded that others depend on.
+/// If a program can't be loaded that others depend on.
 pub(super) fn attach(
     programs: impl Iterator<Item = Program>,
     assemble: impl Fn(&str) -> Result<Vec<Insn>, String>,

@@ -1,10 +1,11 @@
 //! Recording by programs at the kernel's tracepoints.
 //!
-//! It takes `CAP_BPF` and `CAP_PERFMON`, or root, and a kernel of 5.13 or later with BTF on x86-64. While a recorder
-//! exists, every call of every task of the machine takes some 0.2 µs more.
+//! Recording requires `CAP_BPF` and `CAP_PERFMON`, or root, and Linux 5.13 or later with BTF on x86-64. While a
+//! recorder exists, every call of every task on the machine takes about 0.2 µs more.
 //!
-//! What it can't see: calls for which a filter sends a signal have no entry and, depending on the kernel, no exit, so they
-//! are counted apart ([`Recording::signalled`]); a thread that a filter kills silently while others of its process live isn't seen.
+//! Limits: calls for which a filter sends a signal have no entry and, depending on the kernel, no exit, so they are
+//! counted separately ([`Recording::signalled`]). A thread that a filter kills silently while other threads of its
+//! process live isn't seen.
 
 mod btf;
 mod load;
@@ -34,36 +35,36 @@ pub use view::Viewer;
 
 /// The interfaces of the kernel in the order of their rows.
 const ARCHES: [Arch; INTERFACES] = [Arch::X86_64, Arch::X86, Arch::X32];
-/// How many numbers without rows, and how many calls with signals, are told apart.
+/// The maximum number of distinct numbers without rows, and of distinct calls with signals.
 const MAX_NUMBERS: u32 = 1 << 12;
-/// More than there are arguments of which values, and calls of which errors, can be lost.
+/// More than the number of keys of lost values: the arguments of each call, and its errors.
 const MAX_LOST: u32 = 8 * (ROWS * INTERFACES) as u32;
 
-/// What is recorded besides counts and errors.
+/// Optional columns of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The values of arguments that are constants or flags.
     pub values: bool,
-    /// How long calls take.
+    /// The durations of calls.
     pub times: bool,
-    /// Recordings that would [begin with a program](Start::AtExec) begin with a task's first call under a filter: of a container's
-    /// runtime only those calls are recorded that the container's filter must allow.
+    /// Recordings that would [begin with a program](Start::AtExec) begin with a task's first call under a filter. Of a
+    /// container's runtime, only the calls that the container's filter must allow are then recorded.
     pub confined: bool,
-    /// Besides chosen tasks, those that make a call in this control group, and what they start.
+    /// A control group: tasks that make a call in it, and their descendants, are recorded besides the chosen tasks.
     pub cgroup: Option<Cgroup>,
 }
 
 /// A control group of version 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cgroup {
-    /// Its number: that of its folder's inode.
+    /// The number of its directory's inode.
     pub id: u64,
-    /// How many groups are above it; 0 for the root.
+    /// The number of groups above it; 0 for the root.
     pub level: u32,
 }
 
-/// Programs at the kernel's tracepoints, and what they count. Nothing is recorded before tasks are chosen; dropping
-/// this ends it and leaves no trace.
+/// Programs at the kernel's tracepoints, with their counts. Nothing is recorded before tasks are chosen. Dropping this
+/// ends the recording and removes the programs.
 ///
 /// ```no_run
 /// use tamis_kernel::spawn::Spawn;
@@ -86,41 +87,41 @@ pub struct Recorder {
     counts: Array,
     times: Array,
     values: Counts,
-    /// What had no room among them, by the first half of their keys.
+    /// Counts of the pairs that `values` had no room for, by the first half of their keys.
     lost_values: Counts,
     numbers: Counts,
     signals: Counts,
-    /// Only programs use these.
+    /// Used by programs only.
     _interest: Array,
     _starts: Array,
 }
 
-/// When the recording of a task begins.
+/// The beginning of a task's recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// At its next call; not with the one that it is in.
+    /// At the task's next call; the present one isn't recorded.
     Now,
-    /// When it, or a task that it has started meanwhile, executes a program; the `execve` counts.
+    /// When the task, or a descendant started in the meantime, executes a program; that `execve` is recorded.
     AtExec,
 }
 
-/// The reason why nothing can be recorded in this way.
+/// The reason why programs can't record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unavailable {
-    /// Programs are for x86-64 only.
+    /// The machine isn't x86-64.
     Machine,
-    /// This process isn't in the machine's first namespace of processes, whose numbers programs see.
+    /// This process isn't in the initial PID namespace, whose numbers programs see.
     Namespace,
     /// The file with the kernel's types can't be read.
     NoTypes(std::io::ErrorKind),
-    /// The kernel's types lack something.
+    /// A type or member is missing in the kernel's types.
     Types(BtfError),
     /// A file in `/proc` or `/sys` is missing.
     NoLimits,
-    /// Memory for the counts can't be had.
+    /// Memory for the counts can't be allocated.
     Memory(Errno),
-    /// A program is refused.
+    /// The kernel rejects a program.
     Program {
         /// Its tracepoint.
         tracepoint: &'static str,
@@ -177,7 +178,7 @@ impl Unavailable {
         )
     }
 
-    /// Whether it is a bug of tamis: a program is wrong, or the verifier refuses it, on a kernel that is new enough.
+    /// Whether this is a bug of tamis: a malformed program, or a rejection by the verifier of a supported kernel.
     pub fn is_bug(&self) -> bool {
         match self {
             Unavailable::Bug(_) => true,
@@ -190,7 +191,7 @@ impl Unavailable {
     }
 }
 
-/// The first kernel that has what the programs call.
+/// The first kernel with all functions that the programs call.
 const SINCE: KernelVersion = KernelVersion::new(5, 13);
 
 /// `EPERM` has this number on every architecture.
@@ -205,7 +206,7 @@ impl Recorder {
         Recorder::of_programs(options, programs::all)
     }
 
-    /// With these texts.
+    /// A recorder with these programs.
     fn of_programs(
         options: Options,
         texts: impl Fn(&Facts) -> [String; TRACEPOINTS.len()],
@@ -253,33 +254,33 @@ impl Recorder {
             ("interest", self._interest.descriptor()),
             ("starts", self._starts.descriptor()),
         ];
-        // What a program sees depends on others: exits are told apart by what the program for entries writes.
+        // Programs depend on each other: the program for exits reads the states that the program for entries writes.
         let programs = load::programs(TRACEPOINTS, ids, texts);
         let assemble = |text: &str| programs::assemble(text, &[], facts, &maps);
         (self.attached, self.missing) = load::attach(programs, assemble)?;
         Ok(self)
     }
 
-    /// What isn't recorded, because this kernel refuses a program.
+    /// The columns that aren't recorded, because this kernel rejects their programs.
     pub fn missing(&self) -> &[Missing] {
         &self.missing
     }
 
-    /// Records a task, by its number in this machine's first namespace of processes, and all tasks that it starts from
-    /// now on. False if there is no such task, or it has ended.
+    /// Records a task, by its number in the initial PID namespace, and its future descendants. Returns false if there
+    /// is no such task, or it has ended.
     pub fn record(&self, task: i32, start: Start) -> bool {
         self.tasks.record(task, start)
     }
 
-    /// How many of the recorded tasks live.
+    /// The number of recorded tasks that live.
     pub fn live(&self) -> u64 {
         self.tasks.live()
     }
 
-    /// What was recorded so far. Counts only grow: a later recording includes an earlier one.
+    /// The recording so far. Counts never decrease: a later recording includes an earlier one.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The error of the kernel.
     pub fn recording(&self) -> Result<Recording, Errno> {
         let mut recording = Recording::default();
         self.add_rows(&mut recording.profile);
@@ -292,7 +293,7 @@ impl Recorder {
             recording.signalled.insert(Signalled { arch, nr }, count);
         }
         let total = |index: usize| self.tasks.total(index);
-        // Recordings that begin with a program begin inside of this call.
+        // Recordings that begin with a program begin inside this call.
         if let Some(execve) = syscall::number(Arch::X86_64, "execve")
             && total(programs::BEGUN) > 0
         {
@@ -312,7 +313,7 @@ impl Recorder {
             .try_fold(0, |sum, program| Ok(sum + program.misses()?))
     }
 
-    /// Adds the counts of the tables of all CPUs.
+    /// Adds the counts of all CPUs.
     fn add_rows(&self, profile: &mut Profile) {
         for (interface, row) in rows() {
             let number = ROWS * interface + row;
@@ -337,7 +338,7 @@ impl Recorder {
         }
     }
 
-    /// The times of a row, if one was measured.
+    /// The times of a row, if any was measured.
     fn times_of(&self, row: usize) -> Option<Times> {
         let mut sum: Option<Times> = None;
         for cpu in 0..self.cpus {
@@ -362,7 +363,7 @@ impl Recorder {
         sum
     }
 
-    /// Adds the values of arguments and the error numbers.
+    /// Adds the values of arguments, and error numbers.
     fn add_values(&self, profile: &mut Profile) -> Result<(), Errno> {
         for (key, count) in self.values.all()? {
             let [place, _] = halves(&key);
@@ -383,7 +384,7 @@ impl Recorder {
                         .insert(value, count);
                 }
             }
-            // A call may have been counted between the two looks.
+            // A call may have been counted between the two reads.
             let errors = call.errors.values().sum();
             let seen = call
                 .values
@@ -406,12 +407,12 @@ impl Recorder {
     }
 }
 
-/// All rows: interface and number.
+/// All rows, as interface and number.
 fn rows() -> impl Iterator<Item = (usize, usize)> {
     (0..INTERFACES).flat_map(|interface| (0..ROWS).map(move |row| (interface, row)))
 }
 
-/// The call of a row, whose number lacks the bit of x32.
+/// The call of a row; the row of an x32 call lacks the x32 bit.
 const fn call(interface: usize, row: u32) -> (Arch, Nr) {
     let arch = ARCHES[interface];
     let bit = match arch {
@@ -421,7 +422,7 @@ const fn call(interface: usize, row: u32) -> (Arch, Nr) {
     (arch, Nr(row | bit))
 }
 
-/// Adds a call without a row: its number, and its interface with what was counted.
+/// Adds the count of a call without a row. The key has its number, then its interface and the counted property.
 fn add_number(recording: &mut Recording, [number, rest]: [u32; 2], count: u64) {
     let audit = ARCHES[(rest as usize / ROWS).min(INTERFACES - 1)].audit();
     let Some(arch) = Arch::of_call(audit, number) else {
@@ -433,7 +434,7 @@ fn add_number(recording: &mut Recording, [number, rest]: [u32; 2], count: u64) {
     let call = recording.profile.call_mut(arch, Nr(number));
     match rest % ROWS as u32 {
         programs::FAR_ERRORS => {
-            /// The only error of a number that the kernel doesn't know.
+            /// The only error of a number that the kernel doesn't implement.
             const ENOSYS: u16 = 38;
             *call.errors.entry(ENOSYS).or_default() += count;
         }
@@ -447,8 +448,8 @@ fn halves(key: &[u8]) -> [u32; 2] {
     [0, 4].map(|at| half(at).map_or(0, |bytes| u32::from_ne_bytes(*bytes)))
 }
 
-/// Whether the numbers of tasks here are those that programs see. Unknown without `/proc`, and then assumed: a task
-/// that isn't found is not recorded.
+/// Whether the numbers of tasks here are those that programs see. Assumed to be so without `/proc`: a task that isn't
+/// found is not recorded.
 fn is_in_first_namespace() -> bool {
     /// `PROC_PID_INIT_INO`, fixed in the kernel's interface.
     const FIRST: u64 = 0xefff_fffc;
@@ -456,7 +457,7 @@ fn is_in_first_namespace() -> bool {
     namespace.map_or(true, |file| file.ino() == FIRST)
 }
 
-/// What the programs depend on, and the numbers of these tracepoints' types.
+/// The properties of the kernel that the programs depend on, and the numbers of these tracepoints' types.
 fn facts<const N: usize>(
     options: Options,
     tracepoints: [&str; N],
@@ -515,8 +516,9 @@ fn facts<const N: usize>(
     Ok((facts, ids))
 }
 
-/// Fills the array by which the programs know the arguments of interest: for each row a byte with a bit for each
-/// argument. All 64 bits of an argument are recorded, also those that the kernel ignores: filters may look at them.
+/// Fills the array that selects the arguments of interest for the programs: for each row a byte with a bit for each
+/// argument. All 64 bits of an argument are recorded, even those that the kernel ignores, because filters may compare
+/// them.
 fn interesting(array: Array) -> Array {
     let mut words = BTreeMap::<usize, u64>::new();
     for (interface, row) in rows() {
@@ -541,14 +543,14 @@ mod tests {
     use super::*;
     use tamis_kernel::spawn::Spawn;
 
-    /// Loads from what no verifier takes for an address.
+    /// A load from a constant, which every verifier rejects.
     const REFUSED: &str = "
         r1 = 1
         r0 = *(u64 *)(r1 + 0)
         exit
     ";
 
-    /// A recorder whose program for this tracepoint is refused; `None` where there can be none.
+    /// A recorder whose program for this tracepoint is rejected; `None` where recording is unavailable.
     fn without(tracepoint: &str) -> Option<Result<Recorder, Unavailable>> {
         if let Err(error) = Recorder::new(Options::default()) {
             assert!(!error.is_bug(), "{error}");

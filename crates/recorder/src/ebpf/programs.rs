@@ -1,14 +1,14 @@
-//! The programs that run at the kernel's tracepoints, as text.
+//! The programs that run at the kernel's tracepoints, as source texts.
 //!
-//! A task is known by a byte in the array `states`, at its number, which only programs that run for this task write: whether it is recorded, whether it is in a call
-//! that it was seen to enter, whether it is new, so that its first exit belongs to a call that wasn't, and whether its
-//! recording begins with the next program that it executes. Counts are in the array `counts`, a table of rows for each
-//! CPU; what has no row of its own is counted in hash tables.
+//! The array `states` has a byte for each task number, written only by programs that run for this task: whether the
+//! task is recorded, whether it is in a call whose entry was seen, whether it is new, so that its first exit belongs to
+//! a call whose entry was not seen, and whether its recording begins when it executes a program. Counts are in the
+//! array `counts`, a table of rows for each CPU; calls without a row are counted in hash tables.
 //!
-//! `sys_enter` comes after filters and tracers: a call that they answer has an exit only, which is how denied calls are
-//! told from others.
+//! `sys_enter` comes after filters and tracers. A call that they skip has only an exit, which distinguishes denied
+//! calls from others.
 //!
-//! Texts have names of values in braces, `&NAME` for the address of an array, and `#NAME` for a table.
+//! Texts contain `{name}` for a value, `&NAME` for the address of an array, and `#NAME` for a table.
 
 use std::fmt::Write;
 use std::os::fd::RawFd;
@@ -20,51 +20,52 @@ use super::Cgroup;
 
 /// The task is recorded.
 pub(super) const TRACKED: u64 = 1;
-/// It is in a call that it was seen to enter.
+/// It is in a call whose entry was seen.
 pub(super) const IN_CALL: u64 = 2;
 /// Its next exit belongs to a call that began before the recording.
 pub(super) const NEW: u64 = 4;
 /// Its recording begins when it executes a program.
 pub(super) const ARMED: u64 = 8;
-/// The bits of a task.
+/// The bits of a task's state.
 pub(super) const STATE_BITS: usize = 8;
-/// The tasks of a word of states.
+/// The number of tasks in a word of `states`.
 pub(super) const TASKS_PER_WORD: usize = 8;
 
-/// The calls of each interface that have rows, x32's own, which begin at 512, among them; numbers beyond are counted by
-/// number. A multiple of 4: of a key that has no row the lowest bits say what is counted.
+/// The number of rows for each interface, which include x32's own calls, numbered from 512; higher numbers have no row
+/// and are counted by number. A multiple of 4: in the key of a call without a row, the lowest bits select the counted
+/// property.
 pub(super) const ROWS: usize = 576;
 /// The interfaces: x86-64, i386 and x32.
 pub(super) const INTERFACES: usize = 3;
-/// The words of a row: calls, and calls that were denied.
+/// The words of a row: calls, and denied calls.
 pub(super) const ROW_WORDS: usize = 2;
-/// The words of a row of times: their sum, least, greatest, and a count for each power of two.
+/// The words of a row of times: sum, minimum, maximum, and a count for each power of two.
 pub(super) const TIME_WORDS: usize = 4 + TIME_BUCKETS;
-/// Powers of two nanoseconds that are told apart: up to 18 minutes.
+/// The number of counted powers of two, in nanoseconds: up to 18 minutes.
 pub(super) const TIME_BUCKETS: usize = 40;
-/// The tasks whose call's beginning is known; a power of two.
+/// The number of tasks whose times of entry are stored; a power of two.
 pub(super) const STARTS: usize = 1 << 16;
 
-/// The place of an error number among the arguments in the keys of values.
+/// The index of error numbers in the keys of values, after the indices of arguments.
 pub(super) const ERRNO_KEY: u32 = 7;
-/// What is counted of calls without a row, in the lower bits of the second half of their keys.
+/// The counted properties of calls without a row, in the lower bits of the second half of their keys.
 pub(super) const FAR_CALLS: u32 = 0;
 pub(super) const FAR_ERRORS: u32 = 1;
 pub(super) const FAR_DENIED: u32 = 2;
 
-/// Words of the array `totals`.
+/// The words of the array `totals`.
 pub(super) const LIVE: usize = 0;
 pub(super) const LOST: usize = 1;
 pub(super) const LOST_TIMES: usize = 2;
 pub(super) const BEGUN: usize = 3;
 pub(super) const TOTALS: usize = 4;
 
-/// What programs are made for.
+/// The parameters of the programs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
-    /// Task numbers are less.
+    /// The limit of task numbers.
     pub(super) tasks: usize,
-    /// CPU numbers are less.
+    /// The limit of CPU numbers.
     pub(super) cpus: usize,
     /// The offset of `thread_info.status` in a task.
     pub(super) status: u32,
@@ -76,11 +77,11 @@ pub(super) struct Facts {
     pub(super) exit_code: u32,
     /// The offset of `tgid` in a task: the number of its process.
     pub(super) process: u32,
-    /// The offset of `pending.signal` in a task: the signals that it alone is about to get.
+    /// The offset of `pending.signal` in a task: the pending signals of this thread alone.
     pub(super) pending: u32,
-    /// The offset of `signal` in a task, the address of what the threads of a process share.
+    /// The offset of `signal` in a task: the address of the data shared by the threads of a process.
     pub(super) signals: u32,
-    /// The offset of `live` there: how many of the threads live.
+    /// The offset of `live` in that data: the number of threads that live.
     pub(super) threads: u32,
     pub(super) has_values: bool,
     pub(super) has_times: bool,
@@ -90,7 +91,7 @@ pub(super) struct Facts {
     pub(super) cgroup: Option<Cgroup>,
 }
 
-/// The names of arrays and tables, and their descriptors.
+/// The names of arrays and tables, with their descriptors.
 pub(super) type Maps<'m> = [(&'m str, RawFd)];
 
 /// The tracepoints.
@@ -103,7 +104,7 @@ pub(super) const TRACEPOINTS: [&str; 6] = [
     "signal_generate",
 ];
 
-/// The texts of their programs.
+/// The source texts of the programs.
 pub(super) fn all(facts: &Facts) -> [String; 6] {
     [
         enter(facts),
@@ -115,15 +116,15 @@ pub(super) fn all(facts: &Facts) -> [String; 6] {
     ]
 }
 
-/// From the number of a task in r7 to the address of its state in r8.
+/// From the number of a task in r7, the address of its state in r8.
 pub(super) const STATE: &str = "
     if r7 >= {tasks} goto out
     r8 = &states
     r8 += r7
 ";
 
-/// The state of the calling task in r1, and its address in r8; its number at r10 - 32, the flags of its interface at
-/// r10 - 64. The context is in r6.
+/// The state of the calling task in r1 and its address in r8; its number at r10 - 32, the flags of its interface at r10
+/// - 64. The context is in r6.
 pub(super) const TASK: &str = "
     r6 = r1
     call 158 // bpf_get_current_task_btf
@@ -135,14 +136,14 @@ pub(super) const TASK: &str = "
     w1 = *(u8 *)(r8 + 0)
 ";
 
-/// Ends for a task that isn't recorded.
+/// Returns if the task isn't recorded.
 pub(super) const RECORDED: &str = "
     r2 = r1
     r2 &= {tracked}
     if r2 == 0 goto out
 ";
 
-/// The same, but the recording begins with the first call under a filter.
+/// The same, with a recording that begins with the first call under a filter.
 const CONFINED: &str = "
     r2 = r1
     r2 &= {tracked}
@@ -153,7 +154,7 @@ const CONFINED: &str = "
 recorded:
 ";
 
-/// The same, but a task that is in a control group is recorded from this call on.
+/// The same, with a recording that begins when a task in a control group makes a call.
 fn in_group(group: Cgroup) -> String {
     let Cgroup { id, level } = group;
     let (high, low) = ((id >> 32) as i32, id as i32);
@@ -177,7 +178,7 @@ recorded:
     )
 }
 
-/// From the number of a call in r7 to its row in r9: the rows of x86-64, then those of i386, then those of x32.
+/// From the number of a call in r7, its row in r9: the rows of x86-64, then of i386, then of x32.
 const ROW: &str = "
     r1 = *(u64 *)(r10 - 64)
     r9 = 0
@@ -233,7 +234,7 @@ fn enter(facts: &Facts) -> String {
         text += &values();
     }
     if facts.has_times {
-        // Last, so that what was recorded isn't part of the time.
+        // Last, so that the time excludes the recording of the call.
         text += "
 started:
     call 5 // bpf_ktime_get_ns
@@ -262,9 +263,9 @@ far:
 "
 }
 
-/// Counts the values of the arguments in which somebody is interested.
+/// Counts the values of the arguments of interest.
 fn values() -> String {
-    /// The offsets of the arguments in `struct pt_regs`, of x86-64 and of i386.
+    /// The offsets of the arguments in `struct pt_regs`, for x86-64 and for i386.
     const NATIVE: [u32; 6] = [112, 104, 96, 56, 72, 64];
     const COMPAT: [u32; 6] = [40, 88, 96, 104, 112, 32];
     let mut text = "
@@ -308,7 +309,7 @@ next{arg}:
     text + "\nvalued:\n"
 }
 
-/// What the exit belongs to: the result at r10 - 40, whether the call was denied at r10 - 48, the number in r7.
+/// The call of an exit: the result at r10 - 40, whether it was denied at r10 - 48, the number in r7.
 const RESULT: &str = "
     r2 = r1
     r2 &= {in_call}
@@ -336,7 +337,7 @@ result:
     if w7 == -1 goto out
 ";
 
-/// Ends early for calls that were made and succeeded.
+/// Returns for calls that succeeded and were not denied.
 const ONLY_ERRORS: &str = "
     r1 = *(u64 *)(r10 - 48)
     if r1 != 0 goto row
@@ -412,7 +413,7 @@ farmade:
     )
 }
 
-/// Adds the time since the call was entered to its row of times.
+/// Adds the time since the entry of the call to its row of times.
 const TIMES: &str = "
     r1 = *(u64 *)(r10 - 48)
     if r1 != 0 goto out
@@ -469,7 +470,7 @@ untimed:
     lock *(u64 *)(r1 + {lost_times}) += r2
 ";
 
-/// If the number in r7 has more than so many bits, drops them and adds their count to r1.
+/// If the number in r7 has more than `bits` bits, shifts it right by `bits` and adds `bits` to r1.
 fn halved(bits: u32) -> String {
     format!(
         "
@@ -483,7 +484,7 @@ within{bits}:
     )
 }
 
-/// A task has made another: parent and child.
+/// A task has started another: parent and child.
 const FORK: &str = "
     r6 = r1
     call 14 // bpf_get_current_pid_tgid
@@ -509,8 +510,8 @@ out:
     exit
 ";
 
-/// A task has executed a program: the task, its number before. A thread that isn't the first of its process gets the
-/// number of the first.
+/// A task has executed a program: the task, and its previous number. A thread other than the first of its process gets
+/// the number of the first.
 pub(super) const EXEC: &str = "
     r6 = r1
     r7 = *(u64 *)(r6 + 8)
@@ -557,8 +558,9 @@ out:
     exit
 ";
 
-/// A signal is sent: its number, `struct kernel_siginfo`, the task. Of interest are those that filters send. The second is a small number
-/// for some signals, so newer verifiers take it for no address; what it points to is copied whole, since others allow no sum with it.
+/// A signal is sent: its number, `struct kernel_siginfo`, the task. Only signals from filters are counted. For some
+/// signals the second argument is a small number, so newer verifiers don't treat it as an address; the structure is
+/// copied whole, since others allow no arithmetic with it.
 const SIGNAL: &str = "
     r2 = *(u64 *)(r1 + 0)
     w2 = w2
@@ -584,18 +586,19 @@ out:
     exit
 ";
 
-/// Counts the key at this place of the stack in a table. Labels have a suffix of their own.
+/// Counts the key at this offset from r10 in a table. The suffix distinguishes labels.
 fn count_in(table: &str, key: i32, label: &str) -> String {
     count_or(table, key, label, "")
 }
 
-/// Counts the value at r10 - 8 of the argument or error whose place is at r10 - 16; if there is no room, that it was lost.
+/// Counts the value at r10 - 8 of the argument or error whose key is at r10 - 16; if the table is full, counts the
+/// loss.
 fn count_value(label: &str) -> String {
     let lost = count_in("lost_values", -16, &format!("lost_{label}"));
     count_or("values", -16, label, &lost)
 }
 
-/// Counts the key at this place of the stack in a table; if there is no room, does something else, too.
+/// Counts the key at this offset from r10 in a table; if the table is full, counts the loss and runs `otherwise`.
 fn count_or(table: &str, key: i32, label: &str, otherwise: &str) -> String {
     let find = format!(
         "
@@ -633,10 +636,11 @@ kept_{label}:
     )
 }
 
-/// The instructions of a text, for these arrays and tables. Names that only some texts have go before those of all.
+/// Assembles a text for these arrays and tables. `names`, which only some texts have, take precedence over the common
+/// ones.
 ///
 /// # Errors
-/// What is wrong with the text: a bug.
+/// The error in the text, a bug of tamis.
 pub(super) fn assemble(
     text: &str,
     names: &[(&str, i64)],
@@ -662,8 +666,8 @@ pub(super) fn assemble(
     Ok(assembly.insns)
 }
 
-/// Writes a text with what its names in braces stand for: numbers, or parts, which have names of their own. A name that nobody
-/// knows stays, and the assembler says where.
+/// Writes a text with its names in braces replaced by numbers, or by parts, which contain names too. An unknown name is
+/// kept, for the assembler to report.
 fn fill(filled: &mut String, mut text: &str, numbers: &[(&str, i64)], parts: &[(&str, String)]) {
     while let Some((before, rest)) = text.split_once('{')
         && let Some((name, behind)) = rest.split_once('}')
@@ -681,7 +685,7 @@ fn fill(filled: &mut String, mut text: &str, numbers: &[(&str, i64)], parts: &[(
     filled.push_str(text);
 }
 
-/// The numbers that texts have names for.
+/// The numbers with names in texts.
 fn numbers(facts: &Facts) -> [(&'static str, i64); 33] {
     let table_bytes = 8 * ROW_WORDS * ROWS * INTERFACES;
     let time_row_bytes = 8 * TIME_WORDS;
@@ -725,7 +729,7 @@ fn numbers(facts: &Facts) -> [(&'static str, i64); 33] {
     ]
 }
 
-/// The parts of texts that have names.
+/// The parts of texts with names.
 fn parts() -> [(&'static str, String); 4] {
     [
         ("caller", format!("{TASK}{RECORDED}")),
@@ -735,7 +739,7 @@ fn parts() -> [(&'static str, String); 4] {
     ]
 }
 
-/// Wide loads of addresses, which the text form doesn't have, are written as raw instructions.
+/// Replaces loads of 64-bit addresses, which the text form doesn't have, by raw instructions.
 fn with_maps(text: &str, maps: &Maps<'_>) -> Result<String, String> {
     /// `BPF_LD | BPF_IMM | BPF_DW`.
     const LOAD_WIDE: u8 = 0x18;

@@ -1,4 +1,4 @@
-//! The tasks that are recorded: a byte for each, which programs look at.
+//! The recorded tasks: a byte for each, which programs read and write.
 
 use std::sync::atomic::Ordering;
 
@@ -8,7 +8,7 @@ use tamis_kernel::{Errno, lives};
 use super::Start;
 use super::programs;
 
-/// The states of all tasks, and how many are recorded.
+/// The states of all tasks, and the number of recorded ones.
 #[derive(Debug)]
 pub(super) struct Tasks {
     pub(super) states: Array,
@@ -16,7 +16,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// For tasks whose numbers are less than this.
+    /// States for tasks with numbers below `tasks`.
     pub(super) fn new(tasks: usize) -> Result<Tasks, Errno> {
         Ok(Tasks {
             states: Array::new(tasks.div_ceil(programs::TASKS_PER_WORD))?,
@@ -24,7 +24,7 @@ impl Tasks {
         })
     }
 
-    /// Records a task and all that it starts. False if there is none.
+    /// Records a task and its future descendants. Returns false if there is no such task.
     pub(super) fn record(&self, task: i32, start: Start) -> bool {
         let Ok(number) = usize::try_from(task) else {
             return false;
@@ -44,21 +44,22 @@ impl Tasks {
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, set)
             .is_err()
         {
-            // It is recorded already.
+            // Already recorded.
             return true;
         }
         self.totals[programs::LIVE].fetch_add(1, Ordering::Relaxed);
         if lives(task) {
             return true;
         }
-        // The program for ends of tasks takes back what it finds. If it ran before, it has found nothing.
+        // The program for ends of tasks clears the state of an ended task. If it ran before this was set, it found no
+        // state.
         if is_set(word.fetch_and(!bits, Ordering::AcqRel)) {
             self.totals[programs::LIVE].fetch_sub(1, Ordering::Relaxed);
         }
         false
     }
 
-    /// How many of the recorded tasks live.
+    /// The number of recorded tasks that live.
     pub(super) fn live(&self) -> u64 {
         self.total(programs::LIVE)
     }

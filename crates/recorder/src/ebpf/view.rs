@@ -1,7 +1,7 @@
-//! Calls shown while they are made, by programs at the kernel's tracepoints: no task is stopped.
+//! A view of calls in progress, by programs at the kernel's tracepoints: no task is stopped.
 //!
-//! Besides what [the recorder](super::Recorder) can't see: memory that isn't loaded when a call is made, texts beyond
-//! 255 bytes, lists of arguments, and bytes that calls of 32-bit programs fill, are shown by their addresses.
+//! [The recorder](super::Recorder)'s limits apply. Also, memory that isn't loaded when a call is made, texts beyond 255
+//! bytes, lists of arguments, and bytes that calls of 32-bit programs fill are shown by their addresses.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -23,10 +23,10 @@ use super::view_programs::{
 use super::{Missing, Options, Start, Unavailable, call, facts, load, rows};
 use crate::view::{Following, Len, Outcome, Sink, Wanted};
 
-/// The room for records that nobody has read yet.
+/// The size of the buffer for unread records.
 const RING_BYTES: u32 = 1 << 24;
 
-/// Programs at the kernel's tracepoints that show the calls of chosen tasks. Dropping this ends it and leaves no trace.
+/// Programs at the kernel's tracepoints that show the calls of chosen tasks. Dropping this removes the programs.
 #[derive(Debug)]
 pub struct Viewer {
     _attached: Vec<Attached>,
@@ -34,16 +34,16 @@ pub struct Viewer {
     tasks: Tasks,
     ring: Ring,
     _wanted: Array,
-    /// First threads that have ended before others of their process.
+    /// Thread-group leaders that have ended before other threads of their process.
     leaders: BTreeSet<i32>,
     lost: u64,
 }
 
 impl Viewer {
-    /// The most bytes that are shown of a text.
+    /// The maximum number of bytes shown of a text.
     pub const MAX_BYTES: usize = MAX_PIECE_BYTES - 1;
 
-    /// Loads and attaches the programs, which show the calls for which this filter says `notify`.
+    /// Loads and attaches the programs, which show the calls for which this filter returns `notify`.
     ///
     /// # Errors
     /// See [`Unavailable`].
@@ -73,22 +73,22 @@ impl Viewer {
         })
     }
 
-    /// What isn't shown, because this kernel refuses a program.
+    /// The events that aren't shown, because this kernel rejects their programs.
     pub fn missing(&self) -> &[Missing] {
         &self.missing
     }
 
-    /// Shows the calls of a task and of all that it starts, as [`Recorder::record`](super::Recorder::record).
+    /// Shows the calls of a task and its descendants, like [`Recorder::record`](super::Recorder::record).
     pub fn record(&self, task: i32, start: Start) -> bool {
         self.tasks.record(task, start)
     }
 
-    /// How many of the chosen tasks live.
+    /// The number of chosen tasks that live.
     pub fn live(&self) -> u64 {
         self.tasks.live()
     }
 
-    /// Tells what has happened since the last time.
+    /// Reports the events since the last call.
     pub fn tell<S: Sink>(&mut self, following: &mut Following<S>) {
         let leaders = &mut self.leaders;
         self.ring.drain(|record| {
@@ -163,8 +163,8 @@ impl<'r> Event<'r> {
         }
     }
 
-    /// The task has ended. The end of the first thread of a process is that of the process, if no other takes its place
-    /// by executing a program: it waits for the last one, whose status is theirs.
+    /// Reports the end of a task. A leader that ends before other threads of its process counts as ended with the last
+    /// of them, whose status is that of the process, unless one of them executes a program and takes its number.
     fn ended<S: Sink>(
         &self,
         following: &mut Following<S>,
@@ -184,7 +184,7 @@ impl<'r> Event<'r> {
         }
     }
 
-    /// The call.
+    /// The call in the record.
     fn call(&self) -> Option<SeccompData> {
         let mut args = [0; 6];
         for (place, arg) in args.iter_mut().enumerate() {
@@ -198,7 +198,7 @@ impl<'r> Event<'r> {
         })
     }
 
-    /// Memory of the task, as far as the record has it.
+    /// Reads the memory of the task that the record contains.
     fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
         for piece in 0..PIECE_COUNT {
             let start = PIECES + piece * PIECE_BYTES;
@@ -206,12 +206,12 @@ impl<'r> Event<'r> {
             else {
                 break;
             };
-            // Errors are negative.
+            // Negative lengths are errors.
             let Ok(mut len) = usize::try_from(len as i64) else {
                 continue;
             };
             let bytes = &self.bytes[start + 16..];
-            // A text that is cut has a zero byte all the same.
+            // A truncated text also ends with a zero byte.
             if len == MAX_PIECE_BYTES && bytes.get(len - 1) == Some(&0) {
                 len -= 1;
             }
@@ -237,7 +237,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Fills the array by which programs know what is behind arguments.
+/// Fills the array with the pieces of memory that programs copy for each call.
 fn wanted(array: Array) -> Array {
     for (interface, row) in rows() {
         let (arch, nr) = call(interface, row as u32);
@@ -247,7 +247,7 @@ fn wanted(array: Array) -> Array {
     array
 }
 
-/// The word of the array for what is wanted of a call.
+/// The array's word for these pieces.
 fn word_of(wanted: &Wanted) -> u64 {
     let fixed = |len: Len| match len {
         Len::Fixed(bytes) => bytes.div_ceil(FIXED_UNIT) as u64,

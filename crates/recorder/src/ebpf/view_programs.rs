@@ -1,12 +1,12 @@
-//! The programs that show calls, as text: those of recorded tasks that a filter selects.
+//! The programs that show the calls of recorded tasks that a filter selects, as source texts.
 //!
-//! The filter is a seccomp filter, translated as the kernel would, and a function of the programs for entries and exits:
-//! they hand it the call in the form that filters see. It returns `notify` for what is to be shown. A record of an
-//! entry has the call and up to two pieces of memory behind its arguments; which arguments, the array `wanted` says for
-//! each number. A record of an exit has the result and what the kernel wrote. A call that was never entered and is
-//! left was denied: its one record has all of it.
+//! The filter is a seccomp filter, translated as the kernel does, and a function of the programs for entries and exits,
+//! which pass it the call as `struct seccomp_data`. It returns `notify` for the calls to show. A record of an entry has
+//! the call and up to two pieces of memory behind its arguments, which the array `wanted` selects for each number. A
+//! record of an exit has the result and the memory that the kernel wrote. A call with an exit but no entry was denied:
+//! its one record has both.
 //!
-//! Text or bytes in memory that isn't loaded can't be read here; then the record lacks them.
+//! Records lack text or bytes in memory that isn't loaded, which programs can't read.
 
 use std::os::fd::RawFd;
 
@@ -19,7 +19,7 @@ use super::programs::{
     self, ARMED, EXEC, Facts, IN_CALL, LOST, NEW, RECORDED, STATE, TASK, TRACKED,
 };
 
-/// The call that the task is in is shown.
+/// The task's present call is shown.
 const SHOWN: u64 = 16;
 const SIGKILL: i32 = 9;
 
@@ -32,32 +32,32 @@ pub(super) const ENDED: u32 = 5;
 pub(super) const SIGNALLED: u32 = 6;
 pub(super) const RENUMBERED: u32 = 7;
 
-/// The places of a record's parts: kind and task, time, the call as filters see it, result, pieces of memory.
+/// The offsets in a record: kind and task, time, the call as `struct seccomp_data`, result, pieces of memory.
 pub(super) const TIME: usize = 8;
 pub(super) const CALL: usize = 16;
 pub(super) const RESULT: usize = 80;
-/// Of the end of a task, in place of the call: its process, and how many threads of that live.
+/// In records of ends, in place of the call: the process, and the number of its threads that live.
 pub(super) const PROCESS: usize = CALL;
 pub(super) const THREADS: usize = CALL + 4;
-/// Of a signal, in place of the call: the beginning of its `siginfo_t`.
+/// In records of signals, in place of the call: the beginning of `siginfo_t`.
 pub(super) const INFO: usize = CALL;
 pub(super) const PIECES: usize = 88;
-/// A record without pieces.
+/// The size of a record without pieces.
 pub(super) const SHORT_BYTES: usize = PIECES;
-/// The pieces of a record: address, length or error, bytes.
+/// The number of pieces of a record: address, length or error, bytes.
 pub(super) const PIECE_COUNT: usize = 2;
 pub(super) const MAX_PIECE_BYTES: usize = 256;
 pub(super) const PIECE_BYTES: usize = 16 + MAX_PIECE_BYTES;
 const LONG_BYTES: usize = PIECES + PIECE_COUNT * PIECE_BYTES;
 
-/// The parts of a word of `wanted`, 8 bits each: for each piece the argument counted from 1, and the argument with its
-/// length counted from 1, or 0 for a text; then the argument that the kernel fills, counted from 1.
+/// The parts of a word of `wanted`, 8 bits each: for each piece its argument, and the argument with its length, or 0
+/// for a text; then the argument that the kernel fills. Arguments are counted from 1.
 pub(super) const OUTPUT_SHIFT: u32 = 32;
-/// Behind that: the lengths of the pieces and of what the kernel fills, in units, or 0 if they aren't constant.
+/// Then the lengths of the pieces and of the memory that the kernel fills, in units, or 0 if they aren't constant.
 pub(super) const FIXED_SHIFT: u32 = 40;
 pub(super) const FIXED_UNIT: usize = 4;
 
-/// The tracepoints. Calls for which a filter sends a signal aren't told apart here.
+/// The tracepoints. Calls for which a filter sends a signal aren't distinguished here.
 pub(super) const TRACEPOINTS: [&str; 6] = [
     "sys_enter",
     "sys_exit",
@@ -67,10 +67,10 @@ pub(super) const TRACEPOINTS: [&str; 6] = [
     "signal_deliver",
 ];
 
-/// The texts of their programs.
+/// The source texts of the programs.
 pub(super) fn all(filter: &tamis_bpf::Program) -> Result<[String; 6], String> {
     let filter = convert::listing(filter, Style::Plain).map_err(|error| error.to_string())?;
-    // The kernel doesn't verify what it translates itself; the verifier wants to know what registers had before.
+    // The kernel doesn't verify its own translation, but the verifier rejects reads of uninitialised registers.
     let filter = filter
         .replacen("w0 ^= w0", "w0 = 0", 1)
         .replacen("w7 ^= w7", "w7 = 0", 1);
@@ -85,9 +85,9 @@ pub(super) fn all(filter: &tamis_bpf::Program) -> Result<[String; 6], String> {
     ])
 }
 
-/// The call at r10 - 192 as filters see it, from the number in r7 and the registers at r9.
+/// The call as `struct seccomp_data` at r10 - 192, from the number in r7 and the registers at r9.
 fn call() -> String {
-    /// The offsets of the arguments in `struct pt_regs`, of x86-64 and of i386, and of the instruction pointer.
+    /// The offsets in `struct pt_regs` of the arguments, for x86-64 and for i386, and of the instruction pointer.
     const NATIVE: [u32; 6] = [112, 104, 96, 56, 72, 64];
     const COMPAT: [u32; 6] = [40, 88, 96, 104, 112, 32];
     const IP: u32 = 128;
@@ -146,7 +146,7 @@ fn record(kind: u32, bytes: usize) -> String {
     )
 }
 
-/// Hands the record over; the end of a program that can lose one.
+/// Submits the record; the end of a program that can lose one.
 const HANDED_OVER: &str = "
     r1 = r7
     r2 = 1 // BPF_RB_NO_WAKEUP
@@ -162,7 +162,7 @@ lost:
     exit
 ";
 
-/// Fills a record with the call at r10 - 192 and what is behind its arguments.
+/// Fills a record with the call at r10 - 192 and the memory behind its arguments.
 fn filled() -> String {
     let mut text = String::new();
     for at in (0..64).step_by(8) {
@@ -187,7 +187,7 @@ fn filled() -> String {
     text + "kept:\n"
 }
 
-/// Fills a piece of the record, if the word in r8 says what.
+/// Fills a piece of the record, if the word in r8 selects it.
 fn piece(piece: usize) -> String {
     let at = PIECES + piece * PIECE_BYTES;
     let shift = 16 * piece;
@@ -242,7 +242,7 @@ kept{piece}:
     )
 }
 
-/// From an argument counted from 1 in r1 to its value in r3, of the record in r7.
+/// From an argument in r1, counted from 1, its value in r3, of the record in r7.
 fn argument() -> String {
     format!(
         "
@@ -257,7 +257,7 @@ fn argument() -> String {
     )
 }
 
-/// What is wanted of the call at r10 - 192 in r8.
+/// The word of `wanted` for the call at r10 - 192, in r8.
 fn wanted() -> String {
     "
     w1 = *(u32 *)(r10 - 192)
@@ -356,7 +356,7 @@ hand:
     )
 }
 
-/// A record of the exit of a call that is shown, in r7, and what the kernel wrote for it.
+/// A record of the exit of a shown call, in r7, with the memory that the kernel wrote.
 fn left() -> String {
     let output = PIECES + 8;
     format!(
@@ -406,7 +406,7 @@ machine:
     )
 }
 
-/// Reads what the argument counted from 1 in r1 points to into the record in r7.
+/// Reads the memory behind the argument in r1, counted from 1, into the record in r7.
 fn placed() -> String {
     let (bytes, output) = (PIECES + 16, PIECES + 8);
     format!(
@@ -460,7 +460,7 @@ short:
     )
 }
 
-/// A task has made another: parent and child.
+/// A task has started another: parent and child.
 fn fork() -> String {
     format!(
         "
@@ -496,7 +496,7 @@ set:
     )
 }
 
-/// A task has executed a program, in a call that may be shown, and may have got its process's number.
+/// A task has executed a program, in a call that may be shown, and may have taken its process's number.
 fn exec() -> String {
     let kept = format!("r1 = r9\n    r1 &= {SHOWN}\n    r1 |= {{tracked_in_call}}");
     let told = format!(
@@ -563,8 +563,8 @@ lost:
     )
 }
 
-/// A task is about to get a signal: its number. The kernel gives SIGKILL to all threads of a process that ends; how they
-/// end says it when somebody sent it.
+/// A task is about to get a signal: its number. The kernel sends `SIGKILL` to all threads of a process that ends, so
+/// this signal is not shown; the status of the task reports it.
 fn signal() -> String {
     format!(
         "{TASK}{RECORDED}
@@ -583,10 +583,10 @@ fn signal() -> String {
     )
 }
 
-/// The instructions of a text.
+/// Assembles a text.
 ///
 /// # Errors
-/// What is wrong with it: a bug.
+/// The error in the text, a bug of tamis.
 pub(super) fn assemble(
     text: &str,
     facts: &Facts,

@@ -1,4 +1,4 @@
-//! Addresses of sockets, `struct sockaddr` of any family.
+//! Socket addresses: `struct sockaddr` of any family.
 
 use std::fmt::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -7,7 +7,7 @@ use tamis_abi::{Arch, family};
 
 use super::text::quoted;
 
-/// The most bytes that an address has, `struct sockaddr_storage`.
+/// The maximum size of an address, `struct sockaddr_storage`.
 pub(super) const MAX_BYTES: usize = 128;
 
 const UNIX: u16 = 1;
@@ -15,7 +15,7 @@ const INET: u16 = 2;
 const INET6: u16 = 10;
 const NETLINK: u16 = 16;
 
-/// An address in the form of strace; `None` if it is too short for a family.
+/// An address as strace prints it; `None` if it is too short for a family.
 pub(super) fn text(bytes: &[u8]) -> Option<String> {
     let half = |at: usize| bytes.get(at..)?.first_chunk::<2>().copied();
     let word = |at: usize| bytes.get(at..)?.first_chunk::<4>().copied();
@@ -47,7 +47,7 @@ pub(super) fn text(bytes: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// A path ends at a zero byte; an abstract name begins with one.
+/// A path ends with a zero byte; an abstract name begins with one.
 fn unix(path: &[u8]) -> String {
     if let Some((0, name)) = path.split_first() {
         return format!("sun_path=@{}", quoted(name, false));

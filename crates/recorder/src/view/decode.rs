@@ -1,4 +1,4 @@
-//! The arguments of a call that is being made.
+//! The arguments of a call, decoded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::structure::{self, Behind, Form, When};
 use super::symbols;
 use super::text::quoted;
 
-/// The most bytes of a path.
+/// The maximum length of a path.
 const MAX_PATH_BYTES: usize = 4095;
-/// The most arguments of a program that are shown.
+/// The maximum number of arguments shown of a program.
 const MAX_STRINGS: usize = 32;
-/// The most entries of an environment that are counted.
+/// The maximum number of environment entries counted.
 const MAX_ENTRIES: usize = 4096;
-/// How many names of values are kept.
+/// The maximum number of cached names of values.
 const MAX_NAMES: usize = 4096;
 
 /// An argument of a call.
@@ -27,18 +27,18 @@ const MAX_NAMES: usize = 4096;
 pub struct Argument {
     /// Its name in the kernel; empty if it has none.
     pub name: &'static str,
-    /// What the register has, both registers of a 64-bit argument on 32-bit architectures.
+    /// The value of the register, or of both registers of a 64-bit argument on 32-bit architectures.
     pub raw: u64,
-    /// What it means.
+    /// The decoded value.
     pub shown: Shown,
 }
 
-/// What an argument means.
+/// The decoded value of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// A number.
     Signed(i64),
-    /// A number that is never negative.
+    /// An unsigned number.
     Unsigned(u64),
     /// Bits, or the offset of a mapping, in hexadecimal.
     Bits(u64),
@@ -48,39 +48,39 @@ pub enum Shown {
     Pointer(u64),
     /// Names of constants.
     Symbol(Arc<str>),
-    /// Text or bytes from memory.
+    /// Text or bytes in memory.
     Bytes {
-        /// As many as are shown.
+        /// The shown bytes.
         bytes: Vec<u8>,
-        /// Whether there are more.
+        /// Whether there are more bytes.
         is_cut: bool,
     },
     /// The arguments of a program.
     Strings {
-        /// Those that are shown, each with whether it is cut.
+        /// The shown arguments, each with whether it is truncated.
         strings: Vec<(Vec<u8>, bool)>,
-        /// Whether there are more.
+        /// Whether there are more arguments.
         is_cut: bool,
     },
-    /// The environment of a program: its address and how many entries it has.
+    /// The environment of a program: its address and number of entries.
     Environment(u64, usize),
-    /// The address of a socket, in the form of strace.
+    /// A socket address, as strace prints it.
     Address(Arc<str>),
-    /// Another structure, in the form of strace.
+    /// Another structure, as strace prints it.
     Structure(Arc<str>),
-    /// Known when the call returns.
+    /// Unknown until the call returns.
     Later,
-    /// The same of a length that was this before.
+    /// A length, with the value before the call, unknown until the call returns.
     LaterLen(i32),
 }
 
 impl Shown {
-    /// Whether it is known when the call returns.
+    /// Whether it is unknown until the call returns.
     pub const fn is_later(&self) -> bool {
         matches!(self, Shown::Later | Shown::LaterLen(_))
     }
 
-    /// In the form of strace.
+    /// The value as strace prints it.
     pub fn text(&self) -> String {
         match self {
             Shown::Signed(number) => number.to_string(),
@@ -107,7 +107,7 @@ impl Shown {
     }
 }
 
-/// Finds out what arguments mean; remembers what it has looked up.
+/// A decoder of arguments, with a cache of names.
 ///
 /// ```
 /// use tamis_abi::{Arch, call};
@@ -122,14 +122,14 @@ impl Shown {
 pub struct Decoder {
     max_bytes: usize,
     max_path_bytes: usize,
-    /// Whether what programs write and are told, which may be secret, is left out.
+    /// Whether buffers and program arguments, which may be secret, are left out.
     hides_data: bool,
     shapes: HashMap<(u32, u32), Option<Arc<Shape>>>,
     names: HashMap<(u32, u32, u8, u64), Option<Arc<str>>>,
 }
 
 impl Decoder {
-    /// Shows at most so many bytes of texts that aren't paths.
+    /// A decoder that shows at most `max_bytes` bytes of texts other than paths.
     pub fn new(max_bytes: usize) -> Decoder {
         Decoder {
             max_bytes,
@@ -140,8 +140,8 @@ impl Decoder {
         }
     }
 
-    /// For texts that are kept or sent: paths, names, addresses of sockets and structures are shown, paths up to so many
-    /// bytes. What is in buffers, and the arguments of programs, which may be secret, are not read.
+    /// A decoder for texts that are stored or sent: it shows paths, up to `max_path_bytes` bytes, names, socket
+    /// addresses and structures. It doesn't read buffers and program arguments, which may be secret.
     pub fn without_data(max_bytes: usize, max_path_bytes: usize) -> Decoder {
         Decoder {
             max_path_bytes,
@@ -150,7 +150,7 @@ impl Decoder {
         }
     }
 
-    /// The name of a call: `syscall_0x1f4` if it has none.
+    /// The name of a call; `syscall_0x1f4` if it has none.
     pub fn name(&mut self, call: &SeccompData) -> Arc<str> {
         match self.shape(call) {
             Some(shape) => shape.name.into(),
@@ -158,7 +158,7 @@ impl Decoder {
         }
     }
 
-    /// The arguments of a call that a task has entered. The function reads its memory.
+    /// The arguments of a call on entry. `read` reads the memory of its task.
     pub fn entered(&mut self, call: &SeccompData, read: &Read<'_>) -> Vec<Argument> {
         let shape = self.shape(call);
         let Some((shape, places)) = shape
@@ -188,8 +188,8 @@ impl Decoder {
             .collect()
     }
 
-    /// Fills what is known when the call has returned this, and looks again for texts that couldn't be read. The
-    /// function reads the memory of the task; without one there is nothing to read.
+    /// Decodes the arguments that the kernel has filled when the call returns, and retries texts that couldn't be read
+    /// on entry. `read` reads the memory of the task; without it nothing is read.
     pub fn returned(
         &mut self,
         call: &SeccompData,
@@ -207,7 +207,7 @@ impl Decoder {
             }
         }
         let shape = self.shape(call);
-        // Its result counts the byte that ends the path.
+        // The result of `getcwd` counts the zero byte.
         let is_terminated = shape.as_ref().is_some_and(|shape| shape.name == "getcwd");
         let uncounted = i64::from(is_terminated);
         let places = shape.iter().flat_map(|shape| shape.places.iter().flatten());
@@ -232,7 +232,7 @@ impl Decoder {
         }
     }
 
-    /// The bytes that the kernel has written, as many as the call returned.
+    /// The bytes that the kernel has written, as many as the result.
     fn output(&self, address: u64, result: i64, read: &Read<'_>) -> Option<Shown> {
         let len = usize::try_from(result).ok()?;
         let shown = len.min(self.max_bytes);
@@ -243,7 +243,7 @@ impl Decoder {
         })
     }
 
-    /// What is shown behind the result of a call: which descriptors are ready.
+    /// A note after the result of a call: the ready descriptors, or the returned flags.
     pub fn after_result(
         &mut self,
         call: &SeccompData,
@@ -349,7 +349,7 @@ impl Decoder {
         }
     }
 
-    /// The names of a value, looked up once.
+    /// The names of a value, from the cache if possible.
     fn symbol(
         &mut self,
         shape: &Shape,
@@ -379,7 +379,7 @@ fn length_before(address: u64, read: &Read<'_>) -> Shown {
     }
 }
 
-/// A length before a call and, if that succeeded with another one, after it.
+/// A length before a call and, if the call succeeded with a different one, after it.
 fn length(had: i32, address: u64, result: i64, read: &Read<'_>) -> String {
     let bytes = memory::bytes(read, address, 4).filter(|_| result >= 0);
     let has = bytes.and_then(|bytes| bytes.first_chunk().copied());
@@ -389,7 +389,7 @@ fn length(had: i32, address: u64, result: i64, read: &Read<'_>) -> String {
     }
 }
 
-/// What the registers of an argument have.
+/// The value of an argument's registers.
 fn raw(place: &Place, call: &SeccompData) -> u64 {
     let register = usize::from(place.register);
     match place.is_split {
@@ -398,7 +398,7 @@ fn raw(place: &Place, call: &SeccompData) -> u64 {
     }
 }
 
-/// An argument whose meaning depends on another one.
+/// An argument whose form depends on another argument.
 fn dependent(shape: &Shape, place: &Place, call: &SeccompData, raw: u64) -> Option<Shown> {
     /// `SOL_SOCKET`.
     const SOCKET: u64 = 1;
@@ -433,7 +433,7 @@ fn string(read: &Read<'_>, address: u64, max: usize) -> Option<Shown> {
     Some(Shown::Bytes { bytes, is_cut })
 }
 
-/// The entries of a list of pointers that ends with 0.
+/// The entries of a list of pointers that ends with a null pointer.
 fn entries(read: &Read<'_>, shape: &Shape, address: u64, max: usize) -> Option<Vec<u64>> {
     let size = if shape.arch.is_64_bit() && shape.arch != Arch::X32 {
         8

@@ -1,9 +1,9 @@
 //! The texts of errors, as `strace` prints them.
 //!
-//! C libraries differ in these: a static program must not show those of its own. They are the texts of glibc, for the errors of x86 and all
-//! architectures that have its numbers.
+//! The texts of glibc, for the errors of x86 and all architectures with the same numbers. C libraries differ in these
+//! texts, so a static program must not use those of its own.
 
-/// A line for each error from 1 on. Two numbers have none.
+/// A line for each error from 1 on; two numbers have no text.
 const TEXTS: &str = "\
 Operation not permitted\n\
 No such file or directory\n\
@@ -139,7 +139,7 @@ State not recoverable\n\
 Operation not possible due to RF-kill\n\
 Memory page has hardware error\n";
 
-/// The text of an error; empty if there is none.
+/// The text of an error; empty if it has none.
 pub(super) fn text(errno: u16) -> &'static str {
     let index = usize::from(errno).checked_sub(1);
     index

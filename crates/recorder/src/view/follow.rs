@@ -1,4 +1,4 @@
-//! The calls that tasks are in.
+//! The calls in progress.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,37 +16,37 @@ use super::multiplexed;
 /// A call that a task has entered.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// When.
+    /// The time of entry.
     pub time: SystemTime,
     /// The call as filters see it.
     pub data: SeccompData,
-    /// The call that it stands for, which is shown.
+    /// The call that is shown, if the task makes it through a multiplexer.
     meant: SeccompData,
-    /// Its name.
+    /// The name.
     pub name: Arc<str>,
-    /// Its arguments.
+    /// The arguments.
     pub args: Vec<Argument>,
-    /// How many of them are known when it is entered.
+    /// The number of arguments known on entry.
     pub known: usize,
-    /// Whether a filter or a tracer has answered it, so that it isn't made.
+    /// Whether a filter or a tracer has denied it, so that the kernel didn't execute it.
     pub is_denied: bool,
-    /// What is said of its result, when it has returned: which descriptors are ready.
+    /// A note after its result: the ready descriptors, or the returned flags.
     pub note: Option<Arc<str>>,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It has returned this; -4095 to -1 are errors.
+    /// The result; -4095 to -1 are errors.
     Returned(i64),
-    /// A signal has ended it: the kernel's own error, -516 to -512.
+    /// Interrupted by a signal, with a kernel-internal error, -516 to -512.
     Interrupted(i64),
-    /// It never returned.
+    /// The call never returned.
     Never,
 }
 
 impl Outcome {
-    /// The error, if it is one.
+    /// The error, if the outcome is one.
     pub fn errno(self) -> Option<u16> {
         match self {
             Outcome::Returned(result @ -4095..=-1) => Some(-result as u16),
@@ -55,25 +55,25 @@ impl Outcome {
     }
 }
 
-/// Who is told what tasks do.
+/// A receiver of the events of tasks.
 pub trait Sink {
-    /// A task has entered a call. What the kernel writes for it is [`Later`](super::Shown::Later).
+    /// A task has entered a call. Values that the kernel writes are [`Later`](super::Shown::Later).
     fn entered(&mut self, task: i32, call: &Seen);
-    /// It has left it after this time.
+    /// A task has left a call after this time.
     fn left(&mut self, task: i32, call: &Seen, outcome: Outcome, took: Duration);
-    /// There is another task.
+    /// A task has been created.
     fn created(&mut self, task: i32);
     /// A task is about to get a signal.
     fn signalled(&mut self, task: i32, signal: &SignalInfo);
     /// A task has ended.
     fn ended(&mut self, task: i32, how: Ended);
-    /// A task is gone; another thread of its process, of this number, has executed a program and has its number now.
+    /// A task is gone: another thread of its process, numbered `by`, has executed a program and taken its number.
     fn superseded(&mut self, task: i32, by: i32);
-    /// So many events were lost, in all.
+    /// The total number of lost events.
     fn lost(&mut self, count: u64);
-    /// Some time has passed in which nothing may have happened.
+    /// Time has passed, perhaps without an event.
     fn tick(&mut self);
-    /// Nothing more happens.
+    /// There are no more events.
     ///
     /// # Errors
     /// The first error of writing.
@@ -118,7 +118,7 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
     }
 }
 
-/// The calls that tasks are in, told to a sink.
+/// The calls in progress, reported to a sink.
 #[derive(Debug)]
 pub struct Following<S> {
     decoder: Decoder,
@@ -128,7 +128,7 @@ pub struct Following<S> {
 }
 
 impl<S: Sink> Following<S> {
-    /// Tells this sink.
+    /// Reports to this sink.
     pub fn new(decoder: Decoder, sink: S) -> Following<S> {
         Following {
             decoder,
@@ -138,7 +138,7 @@ impl<S: Sink> Following<S> {
         }
     }
 
-    /// Whom it tells.
+    /// The sink.
     pub fn sink(&mut self) -> &mut S {
         &mut self.sink
     }
@@ -149,12 +149,12 @@ impl<S: Sink> Following<S> {
         self.entered_at(task, data, read, now);
     }
 
-    /// The same, at a time of a clock of the caller's.
+    /// The same, at a time of the caller's clock.
     pub fn entered_at(&mut self, task: i32, data: &SeccompData, read: &Read<'_>, at: Duration) {
         self.left_at(task, Outcome::Never, None, at);
         let seen = self.seen(data, read);
         self.sink.entered(task, &seen);
-        // The first thread of a process may wait for others for long before it is gone.
+        // The first thread of a process may wait a long time for other threads before it is gone.
         if matches!(&*seen.name, "exit" | "exit_group") {
             self.sink.left(task, &seen, Outcome::Never, Duration::ZERO);
         } else {
@@ -162,7 +162,7 @@ impl<S: Sink> Following<S> {
         }
     }
 
-    /// A filter or a tracer has answered a call with this, and the task goes on.
+    /// A filter or a tracer has denied a call with this result, and the task continues.
     pub fn denied(&mut self, task: i32, data: &SeccompData, read: &Read<'_>, result: i64) {
         let mut seen = self.seen(data, read);
         seen.is_denied = true;
@@ -195,7 +195,7 @@ impl<S: Sink> Following<S> {
         self.left_at(task, outcome, read, now);
     }
 
-    /// The same, at a time of a clock of the caller's.
+    /// The same, at a time of the caller's clock.
     pub fn left_at(&mut self, task: i32, outcome: Outcome, read: Option<&Read<'_>>, at: Duration) {
         let Some((mut seen, began)) = self.pending.remove(&task) else {
             return;
@@ -214,7 +214,7 @@ impl<S: Sink> Following<S> {
         self.sink.left(task, &seen, outcome, took);
     }
 
-    /// A thread has executed a program, and has the number of its process now.
+    /// A thread has executed a program and taken the number of its process.
     pub fn renumbered(&mut self, task: i32, former: i32) {
         self.left(task, Outcome::Never, None);
         if let Some(call) = self.pending.remove(&former) {
@@ -223,7 +223,7 @@ impl<S: Sink> Following<S> {
         self.sink.superseded(task, former);
     }
 
-    /// There is another task.
+    /// A task has been created.
     pub fn created(&mut self, task: i32) {
         self.sink.created(task);
     }

@@ -1,7 +1,7 @@
-//! What happens as lines of text, in the form of strace.
+//! Events as lines of text, in the form of strace.
 //!
-//! A call is written when it returns. If something else happens before, or some time passes, what is known of it is
-//! written, as `<unfinished ...>` if another line follows.
+//! A line is written when its call returns. If another event or a timeout comes first, the known part is written, with
+//! `<unfinished ...>` if another line follows.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -21,38 +21,38 @@ use super::text;
 /// The column of results.
 const RESULT_COLUMN: usize = 40;
 
-/// When lines begin with the number of their task.
+/// The condition for the number of the task at the beginning of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefix {
-    /// While there are several: `[pid 17] `.
+    /// If there are several tasks: `[pid 17] `.
     IfSeveral,
     /// Always: `17 `.
     Always,
 }
 
-/// Writes lines. Errors of writing are kept, and end it.
+/// A writer of lines. The first error of writing is kept and ends the output.
 #[derive(Debug)]
 pub struct Lines<W> {
     out: W,
     prefix: Prefix,
-    /// Whether each line is to be seen at once.
+    /// Whether each line is flushed.
     is_live: bool,
     tasks: BTreeSet<i32>,
     open: Option<Open>,
     error: Option<std::io::Error>,
 }
 
-/// The line of a call that hasn't returned.
+/// The line of a call in progress.
 #[derive(Debug)]
 struct Open {
     task: i32,
     text: String,
-    /// How much of the text is written.
+    /// The length of the written text.
     written: usize,
 }
 
 impl<W: Write> Lines<W> {
-    /// Writes to `out`; each line at once if it is `live`.
+    /// Writes to `out`, and flushes each line if `is_live`.
     pub const fn new(out: W, prefix: Prefix, is_live: bool) -> Lines<W> {
         Lines {
             out,
@@ -72,10 +72,10 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// A call with the arguments that are known when it is entered.
+    /// A call with the arguments that are known on entry.
     fn start(&self, task: i32, call: &Seen) -> String {
         let (known, _) = shown(call);
-        // What follows in `clone` has its own comma.
+        // The rest of `clone` begins with a comma.
         let has_more = call.known > 0 && call.known < call.args.len();
         let separator = if has_more && !is_clone(call) {
             ", "
@@ -85,7 +85,7 @@ impl<W: Write> Lines<W> {
         format!("{}{}({known}{separator}", self.begin(task), name(call))
     }
 
-    /// Ends the line of the call that hasn't returned.
+    /// Ends the line of the call in progress.
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
             self.put(&open.text[open.written..]);
@@ -119,7 +119,7 @@ impl<W: Write> Lines<W> {
     }
 }
 
-/// The arguments that are known when a call is entered, and the others.
+/// The arguments known on entry, and the others.
 fn shown(call: &Seen) -> (String, String) {
     match is_clone(call) {
         true => clone(&call.args),
@@ -134,7 +134,7 @@ fn is_clone(call: &Seen) -> bool {
     &*call.name == "clone" && call.data.arch == Arch::X86_64.audit() && call.args.len() == 5
 }
 
-/// The arguments of `clone`, with names and only those that its flags ask for.
+/// The arguments of `clone`, with names; only those that its flags require.
 fn clone(args: &[Argument]) -> (String, String) {
     let has =
         |name: &str| consts::value(Arch::X86_64, name).is_some_and(|flag| args[0].raw & flag != 0);
@@ -168,7 +168,7 @@ fn joined(args: &[Argument]) -> String {
     text
 }
 
-/// The name of a call, and its architecture if that isn't the machine's.
+/// The name of a call, with its architecture if that isn't x86-64.
 fn name(call: &Seen) -> String {
     match Arch::of_call(call.data.arch, call.data.nr) {
         Some(Arch::X86_64) => call.name.to_string(),
@@ -177,7 +177,7 @@ fn name(call: &Seen) -> String {
     }
 }
 
-/// A line up to its result.
+/// A line, padded to the column of results.
 fn padded(mut line: String) -> String {
     while line.chars().count() < RESULT_COLUMN {
         line.push(' ');
@@ -209,7 +209,7 @@ impl<W: Write> Sink for Lines<W> {
         };
         let (_, rest) = shown(call);
         let (start, begun) = match self.open.take_if(|open| open.task == task) {
-            // More may be known of its arguments.
+            // More arguments may be known now.
             Some(open) if open.written == 0 => (self.start(task, call), 0),
             Some(open) => (open.text, open.written),
             None => {
@@ -294,7 +294,7 @@ mod tests {
         call::parse(text, Arch::X86_64).expect("a call")
     }
 
-    /// What is written of these events.
+    /// The output for these events.
     fn written(prefix: Prefix, events: impl FnOnce(&mut Following<Lines<&mut Vec<u8>>>)) -> String {
         let mut out = Vec::new();
         let mut following = Following::new(Decoder::new(32), Lines::new(&mut out, prefix, false));

@@ -1,14 +1,14 @@
-//! Reading the memory of a task whose call is looked at.
+//! Reading the memory of a task in a call.
 
-/// Fills a buffer from an address; how many bytes could be read.
+/// Fills a buffer from an address, and returns the number of bytes read.
 pub(super) type Read<'m> = dyn Fn(u64, &mut [u8]) -> usize + 'm;
 
-/// A read doesn't cross the end of a page, behind which nothing may be mapped.
+/// The page size. Reads don't cross the end of a page, because the next may be unmapped.
 const PAGE_BYTES: u64 = 4096;
-/// Most strings are shorter.
+/// The size of reads of strings; most strings are shorter.
 const CHUNK_BYTES: usize = 256;
 
-/// At most so many bytes; fewer where memory ends. `None` if there is none at all.
+/// At most `len` bytes, fewer where memory ends; `None` if no byte can be read.
 pub(super) fn bytes(read: &Read<'_>, address: u64, len: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     while bytes.len() < len {
@@ -25,7 +25,7 @@ pub(super) fn bytes(read: &Read<'_>, address: u64, len: usize) -> Option<Vec<u8>
     (len == 0 || !bytes.is_empty()).then_some(bytes)
 }
 
-/// The bytes before a zero byte, at most so many, and whether there are more. `None` if there is no such memory.
+/// The bytes before a zero byte, at most `max`, and whether there are more; `None` if they can't be read.
 pub(super) fn string(read: &Read<'_>, address: u64, max: usize) -> Option<(Vec<u8>, bool)> {
     let mut text = Vec::new();
     loop {
@@ -46,7 +46,7 @@ pub(super) fn string(read: &Read<'_>, address: u64, max: usize) -> Option<(Vec<u
             return Some((text, true));
         }
         if got < wanted {
-            // What is kept of a long text.
+            // A long text: a record has only its beginning.
             return (text.len() >= CHUNK_BYTES - 1).then_some((text, true));
         }
     }
@@ -60,7 +60,7 @@ fn to_end_of_page(address: u64) -> usize {
 mod tests {
     use super::*;
 
-    /// A page that ends at 0x2000, whose last bytes are these.
+    /// Memory that ends at 0x2000 with these bytes.
     fn at_end(last: &'static [u8]) -> impl Fn(u64, &mut [u8]) -> usize {
         move |address, buffer| {
             let start = 0x2000 - last.len() as u64;

@@ -1,21 +1,21 @@
-//! Calls as people read them: with names, constants and strings, while they are made.
+//! Calls in readable form, with names, constants and strings, while they are made.
 //!
 //! | module | function |
 //! |---|---|
-//! | `shape` | what the arguments of a call are: paths, buffers, flags, addresses |
+//! | `shape` | the kinds of arguments: paths, buffers, flags, addresses |
 //! | `symbols` | the names of values |
-//! | `decode` | [`Decoder`]: the arguments of a call that is being made, with what is in memory |
+//! | `decode` | [`Decoder`]: the arguments of a call in progress, with their memory |
 //! | `multiplexed` | calls of i386 through `socketcall` and `ipc` |
 //! | `memory` | reading strings of a task |
 //! | `structure` | structures behind arguments |
-//! | `address` | addresses of sockets |
-//! | `follow` | [`Following`]: the calls that tasks are in; tells a [`Sink`] |
-//! | `watched` | a command under a platform that tells its calls |
+//! | `address` | socket addresses |
+//! | `follow` | [`Following`]: the calls in progress, reported to a [`Sink`] |
+//! | `watched` | a command under a platform that reports its calls |
 //! | `text` | bytes and results in the form of strace |
 //! | `errors` | the texts of errors |
-//! | `lines` | [`Lines`]: what happens as lines of text, in the form of strace |
+//! | `lines` | [`Lines`]: events as lines of text, in the form of strace |
 //!
-//! Structures of which `structure` doesn't know the layout are shown by their addresses.
+//! Structures whose layout `structure` doesn't have are shown by their addresses.
 
 mod address;
 mod decode;

@@ -1,13 +1,13 @@
-//! Calls of i386 that go through `socketcall` and `ipc`, as the calls that they stand for.
+//! The i386 calls made through the multiplexers `socketcall` and `ipc`.
 //!
-//! The first argument says which. The others are in memory (`socketcall`), or in registers of another order (`ipc`). The
-//! oldest form of `msgrcv`, whose arguments are partly in memory, stays what it is.
+//! The first argument selects the call. The arguments are in memory (`socketcall`), or in other registers (`ipc`). The
+//! oldest form of `msgrcv`, with arguments partly in memory, is not decoded.
 
 use tamis_abi::{Arch, SeccompData};
 
 use super::memory::{self, Read};
 
-/// The calls of `socketcall` from 1 on, and how many arguments they have.
+/// The calls of `socketcall` from 1 on, with their numbers of arguments.
 const SOCKET: [(&str, usize); 20] = [
     ("socket", 3),
     ("bind", 3),
@@ -30,7 +30,7 @@ const SOCKET: [(&str, usize); 20] = [
     ("recvmmsg", 5),
     ("sendmmsg", 4),
 ];
-/// The calls of `ipc`: their numbers, and the registers with their arguments.
+/// The calls of `ipc`: their numbers, and the registers of their arguments.
 const IPC: [(u32, &str, &[usize]); 12] = [
     (1, "semop", &[1, 4, 2]),
     (2, "semget", &[1, 2, 3]),
@@ -47,11 +47,11 @@ const IPC: [(u32, &str, &[usize]); 12] = [
 ];
 const SOCKETCALL_NR: u32 = 102;
 const IPC_NR: u32 = 117;
-/// The numbers of these calls here, which no kernel has: the place in either list is in the lowest bits.
+/// Numbers for these calls, unused by the kernel; the lowest bits are the index in either list.
 const FIRST_SOCKET: u32 = 0xffff_0100;
 const FIRST_IPC: u32 = 0xffff_0200;
 
-/// How i386 makes a call besides its own number: the other call, and which of them it is, as a condition of the language.
+/// The multiplexed form of an i386 call: the multiplexer, with a condition in the policy language.
 ///
 /// ```
 /// use tamis_recorder::view::multiplexed;
@@ -67,7 +67,7 @@ pub fn multiplexed(name: &str) -> Option<String> {
     Some(format!("ipc(call & 0xffff == {number})"))
 }
 
-/// The call that another one stands for, with a number that only [`name`] knows.
+/// The multiplexed call, with a number for [`name`].
 pub(super) fn inner(call: &SeccompData, read: &Read<'_>) -> Option<SeccompData> {
     if call.arch != Arch::X86.audit() {
         return None;
@@ -104,7 +104,7 @@ pub(super) fn inner(call: &SeccompData, read: &Read<'_>) -> Option<SeccompData> 
     Some(SeccompData { nr, args, ..*call })
 }
 
-/// The name of such a call, by its number here.
+/// The name of a call with such a number.
 pub(super) fn name(call: &SeccompData) -> Option<&'static str> {
     let place = |first: u32| call.nr.checked_sub(first).map(|place| place as usize);
     let of_ipc = place(FIRST_IPC).and_then(|place| IPC.get(place));
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn arguments_are_those_of_the_call_that_is_meant() {
-        // AF_INET, SOCK_STREAM, 0 at 0x1000.
+        // `AF_INET`, `SOCK_STREAM` and 0 at 0x1000.
         let read = |address: u64, buffer: &mut [u8]| {
             let words: Vec<u8> = [2_u32, 1, 0]
                 .iter()

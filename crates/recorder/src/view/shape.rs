@@ -1,4 +1,4 @@
-//! What the arguments of calls are, by their types and names: numbers, paths, buffers, addresses.
+//! The kinds of arguments, by their types and names: numbers, paths, buffers, addresses.
 
 use tamis_abi::signature::{self, Arg, Width};
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
@@ -6,61 +6,61 @@ use tamis_abi::{Arch, Nr, SeccompData, syscall};
 use super::multiplexed;
 use super::structure::{self, Form, When};
 
-/// What an argument is.
+/// The kind of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Signed(Width),
     Unsigned(Width),
-    /// Bits without names.
+    /// A bit mask without names.
     Bits(Width),
     /// The mode of a file.
     Mode,
     /// A user or group; -1 for none.
     Owner(Width),
     Pointer,
-    /// The path of a file, which is shown whole.
+    /// The path of a file, which is shown in full.
     Path,
-    /// Another text with a zero byte at its end.
+    /// Another zero-terminated text.
     Text,
-    /// Bytes that the kernel reads, as many as this argument says.
+    /// Bytes that the kernel reads, with the length in this argument.
     Input(u8),
-    /// Bytes that the kernel writes, as many as the call returns.
+    /// Bytes that the kernel writes, as many as the result.
     Output,
-    /// A structure, and when it has a meaning.
+    /// A structure, with the time when it is valid.
     Structure(Form, When),
-    /// The address of a socket that the kernel reads, as long as this argument says.
+    /// A socket address that the kernel reads, with the length in this argument.
     Address(u8),
     /// The arguments of a program.
     Strings,
-    /// Its environment, of which the number is shown.
+    /// The environment of a program, shown by its number of entries.
     Environment,
 }
 
-/// An argument in its place.
+/// An argument with its registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) arg: &'static Arg,
     pub(super) kind: Kind,
-    /// The register that has it.
+    /// The register of the value, or of its lower half.
     pub(super) register: u8,
-    /// Whether the next register has its upper half.
+    /// Whether the next register has the upper half.
     pub(super) is_split: bool,
 }
 
-/// A call that the tables know.
+/// A known call.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub(super) arch: Arch,
     pub(super) name: &'static str,
-    /// Its arguments; `None` if they are unknown.
+    /// The arguments; `None` if they are unknown.
     pub(super) places: Option<Vec<Place>>,
 }
 
-/// How many registers arguments have.
+/// The number of registers for arguments.
 const REGISTERS: u8 = 6;
 
 impl Shape {
-    /// Of the call with this number; `None` if the tables don't have it.
+    /// The call with this number; `None` if it is unknown.
     pub(super) fn of(data: &SeccompData) -> Option<Shape> {
         if let Some(name) = multiplexed::name(data) {
             return Some(Shape {
@@ -78,7 +78,7 @@ impl Shape {
         })
     }
 
-    /// How many arguments of a call that is being made mean something.
+    /// The number of used arguments of a call with these values.
     pub(super) fn used(&self, values: &[u64; 6]) -> usize {
         let all = self.places.as_ref().map_or(0, Vec::len);
         let value = |register: usize| values[register] as u32;
@@ -97,7 +97,7 @@ impl Shape {
 
 const MREMAP_FIXED: u32 = 2;
 
-/// Whether the flags of `open` make a file, so that its mode means something.
+/// Whether the flags of `open` create a file, so that its mode is used.
 fn creates(arch: Arch, flags: u32) -> bool {
     let value = |name| tamis_abi::consts::value(arch, name).unwrap_or(0) as u32;
     let temporary = value("O_TMPFILE");
@@ -109,7 +109,7 @@ fn is_without_argument(command: u32) -> bool {
     matches!(command, 1 | 3 | 9 | 11 | 1025 | 1032 | 1034)
 }
 
-/// How many arguments an operation has.
+/// The number of arguments of a `futex` operation.
 fn futex_args(operation: u32) -> usize {
     const PRIVATE_OR_REALTIME: u32 = 128 | 256;
     match operation & !PRIVATE_OR_REALTIME {
@@ -121,13 +121,13 @@ fn futex_args(operation: u32) -> usize {
     }
 }
 
-/// Whether the fourth argument of an operation of `futex` is a count, not a time.
+/// Whether the fourth argument of a `futex` operation is a count instead of a time.
 pub(super) fn is_requeued(operation: u32) -> bool {
     const PRIVATE_OR_REALTIME: u32 = 128 | 256;
     matches!(operation & !PRIVATE_OR_REALTIME, 3..=5 | 12)
 }
 
-/// The arguments of a call, one after the other.
+/// The arguments of a call in consecutive registers.
 fn in_order(arch: Arch, name: &str) -> Option<Vec<Place>> {
     let args = signature::args(name)?.iter().take(REGISTERS.into());
     let place = |(register, arg)| Place {
@@ -168,7 +168,7 @@ fn places(arch: Arch, name: &str) -> Option<Vec<Place>> {
     Some(places)
 }
 
-/// Buffers that the kernel reads, and the arguments with their lengths.
+/// Buffers that the kernel reads, with the arguments of their lengths.
 const INPUTS: &[(&str, &str, u8)] = &[
     ("add_key", "_payload", 3),
     ("mq_timedsend", "u_msg_ptr", 2),
@@ -181,10 +181,11 @@ const INPUTS: &[(&str, &str, u8)] = &[
     ("write", "buf", 2),
 ];
 
-/// Of buffers and texts that the kernel reads those that name something. All others are data.
+/// Buffers and texts that the kernel reads and that are names. All others are data.
 const NAMES: [&str; 5] = ["_description", "_key", "_type", "name", "uname"];
 
-/// Whether an argument has data, such as what is written or a program's arguments: no path, name, address or structure.
+/// Whether an argument is data, such as the bytes of `write` or a program's arguments, not a path, name, address or
+/// structure.
 pub(super) fn is_data(place: &Place) -> bool {
     match place.kind {
         Kind::Input(_) | Kind::Text => !NAMES.contains(&place.arg.name()),
@@ -193,7 +194,7 @@ pub(super) fn is_data(place: &Place) -> bool {
     }
 }
 
-/// Buffers of which the kernel writes as many bytes as the call returns.
+/// Buffers that the kernel fills with as many bytes as the result.
 const OUTPUTS: &[(&str, &str)] = &[
     ("fgetxattr", "value"),
     ("flistxattr", "list"),
@@ -212,14 +213,14 @@ const OUTPUTS: &[(&str, &str)] = &[
     ("recvfrom", "ubuf"),
 ];
 
-/// Addresses that the kernel reads, and the arguments with their lengths.
+/// Socket addresses that the kernel reads, with the arguments of their lengths.
 const ADDRESSES: &[(&str, &str, u8)] = &[
     ("bind", "umyaddr", 2),
     ("connect", "uservaddr", 2),
     ("sendto", "addr", 5),
 ];
 
-/// Texts that aren't paths.
+/// Texts other than paths.
 const TEXTS: [&str; 7] = [
     "_type",
     "_description",
@@ -230,7 +231,7 @@ const TEXTS: [&str; 7] = [
     "uname",
 ];
 
-/// Paths whose type isn't that of a text that is only read.
+/// Paths whose type isn't `const char *`.
 const PATHS: &[(&str, &str)] = &[
     ("mount", "dev_name"),
     ("mount", "dir_name"),
@@ -276,9 +277,9 @@ fn is_attribute(call: &str, name: &str) -> bool {
     call.contains("xattr") && name == "name"
 }
 
-/// What a number is.
+/// The kind of a number.
 fn number(call: &str, c_type: &str, name: &str, width: Width) -> Kind {
-    /// Arguments that are addresses though their type is a number.
+    /// Addresses with a number as their type.
     const POINTERS: [&str; 9] = [
         "addr", "brk", "new_addr", "newsp", "start", "tls", "vaddr", "arg", "arg2",
     ];
@@ -312,20 +313,20 @@ fn number(call: &str, c_type: &str, name: &str, width: Width) -> Kind {
     }
 }
 
-/// How long memory is.
+/// The length of a piece of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Len {
     /// Up to a zero byte.
     Text,
-    /// As this register says.
+    /// The value of this register.
     Register(u8),
-    /// As many bytes as the call returns.
+    /// The result of the call.
     Result,
-    /// So many bytes.
+    /// A constant number of bytes.
     Fixed(usize),
 }
 
-/// What is behind the arguments of a call.
+/// The memory behind the arguments of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The registers of texts, buffers and structures that the kernel reads.
@@ -334,7 +335,7 @@ pub struct Wanted {
     pub output: Option<(u8, Len)>,
 }
 
-/// What is behind the arguments of a call.
+/// The memory behind the arguments of a call.
 pub fn wanted(arch: Arch, nr: Nr) -> Wanted {
     let name = syscall::name(arch, nr).unwrap_or_default();
     let mut wanted = Wanted::default();
@@ -378,7 +379,7 @@ pub fn takes_path(arch: Arch, call: &str) -> bool {
     })
 }
 
-/// Whether a call takes a descriptor.
+/// Whether a call takes a file descriptor.
 ///
 /// ```
 /// use tamis_abi::Arch;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use tamis_abi::signature::{self, Arg};
 use tamis_abi::{Arch, consts, errno, family};
 
-/// The least error number that isn't one, and how many there are.
+/// The greatest error number plus 1.
 const ERRORS: usize = 134;
 
 /// The name of an error number of x86-64.
@@ -19,7 +19,7 @@ const ERRORS: usize = 134;
 pub fn error_name(number: u16) -> Option<&'static str> {
     static NAMES: OnceLock<[Option<&'static str>; ERRORS]> = OnceLock::new();
     let names = NAMES.get_or_init(|| {
-        /// Second names.
+        /// Synonyms.
         const ALSO: [&str; 3] = ["EWOULDBLOCK", "EDEADLOCK", "ENOTSUP"];
         let mut names = [None; ERRORS];
         for (name, value) in consts::starting_with(Arch::X86_64, "E") {
@@ -54,7 +54,7 @@ pub fn signal_name(signal: i32) -> String {
     }
 }
 
-/// Flags of arguments that aren't in the table of [`family`], in the order in which strace names them.
+/// Flags of arguments that aren't in the table of [`family`], in the order of strace.
 const FLAGS: &[(&[&str], &str, &[&str])] = &[
     (
         &["access", "faccessat", "faccessat2"],
@@ -112,7 +112,7 @@ const VALUES: &[(&[&str], &str, &[&str])] = &[
     ),
 ];
 
-/// What is advised of files, by number; s390 has others.
+/// The advice values for files, by number; s390 has others.
 const ADVICE: [&str; 6] = [
     "POSIX_FADV_NORMAL",
     "POSIX_FADV_RANDOM",
@@ -122,7 +122,7 @@ const ADVICE: [&str; 6] = [
     "POSIX_FADV_NOREUSE",
 ];
 
-/// The argument of `fcntl`, which depends on its command; `None` if it isn't made of names.
+/// The argument of `fcntl`, which depends on its command; `None` if it has no names.
 pub(super) fn of_control(arch: Arch, command: u32, value: u64) -> Option<String> {
     const F_SETFD: u32 = 2;
     const F_SETFL: u32 = 4;
@@ -133,7 +133,7 @@ pub(super) fn of_control(arch: Arch, command: u32, value: u64) -> Option<String>
     }
 }
 
-/// The flags that `fcntl` has returned for a command that gets some; `None` for others, and for none of a descriptor.
+/// The flags that `fcntl` has returned; `None` for commands that return none, and for a descriptor without flags.
 pub(super) fn got_by_control(arch: Arch, command: u32, result: u64) -> Option<String> {
     const F_GETFD: u32 = 1;
     const F_GETFL: u32 = 3;
@@ -145,7 +145,7 @@ pub(super) fn got_by_control(arch: Arch, command: u32, result: u64) -> Option<St
     }
 }
 
-/// The flags of files that are opened, in the order in which strace names them, the way of access apart.
+/// The flags of opened files without the access mode, in the order of strace.
 const OPEN: [&str; 16] = [
     "O_CREAT",
     "O_EXCL",
@@ -165,7 +165,7 @@ const OPEN: [&str; 16] = [
     "O_TMPFILE",
 ];
 
-/// A value by its names, flags that have none as a number; `None` if the argument has no names, or no name is this value's.
+/// A value by its names, with unnamed flags as a number; `None` if the argument has no names, or the value has none.
 pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String> {
     let bits = signature::width(arch, call, arg).bits();
     let value = value & (u64::MAX >> (64 - bits));
@@ -180,7 +180,7 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
     }
     if call == "ioctl" && arg.name() == "cmd" {
         let name = family::ioctl(arch, value, bits)?;
-        // One number.
+        // Two names of one number.
         let name = if name == "TIOCINQ" { "FIONREAD" } else { name };
         return Some(name.to_owned());
     }
@@ -228,13 +228,13 @@ pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String
     of_family(arch, call, arg, value, bits)
 }
 
-/// The same by the table of [`family`].
+/// The same, by the table of [`family`].
 fn of_family(arch: Arch, call: &str, arg: &Arg, value: u64, bits: u32) -> Option<String> {
     let family = family::for_argument(call, arg.name())?;
     if let Some(name) = family.name(arch, value, bits) {
         return Some(name.to_owned());
     }
-    // Whether values are flags.
+    // Returns unless the values are flags.
     family.flags(arch, 0, bits)?;
     let mut names = Vec::new();
     let mut rest = value;
@@ -247,10 +247,10 @@ fn of_family(arch: Arch, call: &str, arg: &Arg, value: u64, bits: u32) -> Option
     Some(with_rest(names, rest))
 }
 
-/// `FUTEX_CLOCK_REALTIME`, a flag beside the operation.
+/// `FUTEX_CLOCK_REALTIME`, a flag of the operation.
 const FUTEX_CLOCK: u64 = 0x100;
 
-/// The flags of `mount`, in the order in which strace names them, behind the number that old programs have in the upper half.
+/// The flags of `mount`, in the order of strace, after the magic number of old programs in the upper half.
 fn mount_flags(arch: Arch, value: u64) -> String {
     const OLD: u64 = 0xc0ed_0000;
     const OLD_MASK: u64 = 0xffff_0000;
@@ -290,7 +290,7 @@ fn mount_flags(arch: Arch, value: u64) -> String {
     with_rest(names, rest)
 }
 
-/// The number of the signal is in the lowest byte.
+/// The flags of `clone`, with the signal in the lowest byte.
 pub(super) fn clone_flags(arch: Arch, value: u64) -> String {
     const SIGNAL: u64 = 0xff;
     const BITS: u32 = 64;
@@ -322,7 +322,7 @@ fn with_rest(mut names: Vec<String>, rest: u64) -> String {
     }
 }
 
-/// How `statx` finds a file, and how new what it gives has to be.
+/// The flags of `statx`: the lookup of the file, and the synchronisation.
 fn statx_flags(arch: Arch, value: u64) -> String {
     const SYNC: [&str; 2] = ["AT_STATX_FORCE_SYNC", "AT_STATX_DONT_SYNC"];
     const NAMES: [&str; 3] = ["AT_SYMLINK_NOFOLLOW", "AT_NO_AUTOMOUNT", "AT_EMPTY_PATH"];
@@ -335,7 +335,7 @@ fn statx_flags(arch: Arch, value: u64) -> String {
     with_rest(names, rest)
 }
 
-/// An option of sockets in general. Setting one and getting one may have a number in common.
+/// A socket option of `SOL_SOCKET`. A set option and a get option may share a number.
 pub(super) fn socket_option(arch: Arch, call: &str, value: u64) -> Option<String> {
     let names = consts::starting_with(arch, "SO_");
     let is_other = |name: &str| match name {
@@ -351,7 +351,7 @@ pub(super) fn socket_option(arch: Arch, call: &str, value: u64) -> Option<String
         .min_by_key(String::len)
 }
 
-/// What `statx` was asked for, or has given.
+/// The requested or returned attributes of `statx`.
 pub(super) fn statx_mask(value: u64) -> String {
     const NAMES: [&str; 17] = [
         "STATX_ALL",
@@ -375,7 +375,7 @@ pub(super) fn statx_mask(value: u64) -> String {
     joined(Arch::X86_64, &NAMES, value)
 }
 
-/// The flags that begin with this.
+/// The flags whose names begin with `prefix`.
 pub(super) fn starting_with(prefix: &str, value: u64) -> String {
     let mut flags: Vec<(u64, &str)> = consts::starting_with(Arch::X86_64, prefix)
         .map(|(name, bit)| (bit, name))
@@ -389,7 +389,7 @@ pub(super) fn starting_with(prefix: &str, value: u64) -> String {
     )
 }
 
-/// Those of these flags that are set, and what is left.
+/// The flags that are set, and the remaining bits.
 pub(super) fn joined(arch: Arch, names: &[&'static str], value: u64) -> String {
     let (set, rest) = taken(arch, names, value);
     with_rest(set, rest)
@@ -422,7 +422,7 @@ fn open_flags(arch: Arch, value: u64) -> String {
     with_rest(names, rest & !directory)
 }
 
-/// A type in the lowest bits, and flags.
+/// A socket type in the lowest bits, with flags.
 fn socket_type(arch: Arch, call: &str, arg: &Arg, value: u64, bits: u32) -> Option<String> {
     const TYPE: u64 = 0xf;
     let kind = family::for_argument(call, arg.name())?.name(arch, value & TYPE, bits)?;
@@ -494,7 +494,7 @@ mod tests {
         for (calls, name, names) in FLAGS {
             for call in *calls {
                 let args = signature::args(call).unwrap_or_else(|| panic!("{call}"));
-                // Of several calls some may lack the argument.
+                // In a list of several calls, some may lack the argument.
                 assert!(
                     args.iter().any(|arg| arg.name() == *name) || calls.len() > 1,
                     "{call} {name}"

@@ -8,8 +8,7 @@ use super::errors;
 use super::follow::Outcome;
 use super::symbols::error_name;
 
-/// Bytes between quotes, escaped as in C: without `?` sequences, and with octal numbers, which are short where no digit
-/// follows.
+/// Bytes between quotes, escaped as in C without trigraphs; octal escapes are short if no digit follows.
 pub(super) fn quoted(bytes: &[u8], is_cut: bool) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
     text.push('"');
@@ -39,10 +38,10 @@ pub(super) fn quoted(bytes: &[u8], is_cut: bool) -> String {
     text
 }
 
-/// The calls whose result is an address.
+/// Calls whose result is an address.
 const GIVE_ADDRESSES: [&str; 6] = ["brk", "mmap", "mmap2", "mremap", "shmat", "sbrk"];
 
-/// The kernel's own error of a call that a signal has ended, and what becomes of the call.
+/// The kernel-internal error of a call interrupted by a signal, and whether the kernel restarts the call.
 pub(super) const fn interruption(code: i64) -> (&'static str, &'static str) {
     match code {
         restart::SYS => ("ERESTARTSYS", "To be restarted if SA_RESTART is set"),
@@ -52,7 +51,7 @@ pub(super) const fn interruption(code: i64) -> (&'static str, &'static str) {
     }
 }
 
-/// What a call gave.
+/// The outcome of a call.
 pub(super) fn outcome(arch: Option<Arch>, call: &str, outcome: Outcome) -> String {
     match outcome {
         Outcome::Never => "?".to_owned(),

@@ -1,4 +1,4 @@
-//! A command whose calls a platform tells.
+//! A command under a platform that reports its calls.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use tamis_platform::{Answer, Space, Supervisor, Task, TaskId};
 use super::decode::Decoder;
 use super::follow::{Following, Outcome, Sink};
 
-/// The supervisor of a command that is [watched](tamis_platform::watching): it forwards every call, and tells it.
+/// The supervisor of a [watched](tamis_platform::watching) command: it forwards and reports every call.
 pub struct Watched<S> {
     state: Mutex<State<S>>,
     first_has_ended: AtomicBool,
@@ -23,7 +23,7 @@ struct State<S> {
 }
 
 impl<S: Sink> Watched<S> {
-    /// Tells this sink.
+    /// Reports to this sink.
     pub fn new(decoder: Decoder, sink: S) -> Watched<S> {
         let state = State {
             following: Following::new(decoder, sink),
@@ -35,12 +35,12 @@ impl<S: Sink> Watched<S> {
         }
     }
 
-    /// Whether the first process has ended, though others may live.
+    /// Whether the first process has ended, even if others live.
     pub fn first_has_ended(&self) -> bool {
         self.first_has_ended.load(Ordering::Acquire)
     }
 
-    /// Does something with the sink.
+    /// Calls `work` with the sink.
     pub fn with_sink<R>(&self, work: impl FnOnce(&mut S) -> R) -> R {
         work(self.state().following.sink())
     }
@@ -50,7 +50,7 @@ impl<S: Sink> Watched<S> {
     }
 }
 
-/// Reads memory; nothing where there is none.
+/// A reader of memory; reads no bytes from unmapped memory.
 fn reader(space: &dyn Space) -> impl Fn(u64, &mut [u8]) -> usize + '_ {
     |address, buffer| space.read(address, buffer).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! What is told of files, file systems and directories.
+//! Attributes of files, file systems and directories.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::Behind;
 use super::layout::{Fields, list};
 use crate::view::symbols;
 
-/// The kinds of files, by the bits of their mode.
+/// The types of files, by the bits of their mode.
 const KINDS: [(u32, &str); 7] = [
     (0o010_000, "S_IFIFO"),
     (0o020_000, "S_IFCHR"),
@@ -19,7 +19,7 @@ const KINDS: [(u32, &str); 7] = [
     (0o140_000, "S_IFSOCK"),
 ];
 
-/// The kind, the bits beyond permissions, and the permissions.
+/// The type, the bits beyond permissions, and the permissions.
 fn mode(mode: u32) -> String {
     let mut text = String::new();
     let kind = mode & 0o170_000;
@@ -43,7 +43,7 @@ fn mode(mode: u32) -> String {
     text.trim_start_matches('|').to_owned()
 }
 
-/// The number of a device, taken apart as the C library does.
+/// The major and minor number of a device, as the C library computes them.
 fn device(number: u64) -> String {
     let major = (number >> 8 & 0xfff) | (number >> 32 & !0xfff);
     let minor = (number & 0xff) | (number >> 12 & !0xff & 0xffff_ffff);
@@ -114,7 +114,7 @@ fn hexadecimal(number: u32) -> String {
 
 /// The flags of a mounted file system.
 fn flags(flags: u64) -> String {
-    /// `ST_VALID`, which only the kernel knows.
+    /// `ST_VALID`, which is internal to the kernel.
     const VALID: u64 = 0x20;
     const NAMES: [&str; 10] = [
         "ST_RDONLY",
@@ -136,13 +136,13 @@ fn flags(flags: u64) -> String {
     }
 }
 
-/// How many entries of a directory there are, behind their address.
+/// The number of entries of a directory, after their address.
 pub(super) fn entries(address: u64, behind: &Behind<'_>) -> Option<String> {
     let len = usize::try_from(behind.result).ok()?;
     let bytes = behind.bytes(address, len)?;
     let (mut at, mut count) = (0, 0);
     while at < len {
-        // Each has its length behind two words.
+        // The length of an entry follows two words.
         let own = usize::from(Fields(&bytes).quarter(at + 16));
         if own == 0 {
             break;

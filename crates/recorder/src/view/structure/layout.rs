@@ -1,10 +1,10 @@
 //! The bytes of a structure as numbers.
 
-/// Bytes of the machine's order.
+/// Bytes in the machine's order.
 pub(super) struct Fields<'b>(pub(super) &'b [u8]);
 
 impl Fields<'_> {
-    /// 64 bits at an offset; 0 behind the end.
+    /// 64 bits at an offset; 0 beyond the end.
     pub(super) fn word(&self, at: usize) -> u64 {
         let bytes = self.0.get(at..).and_then(|bytes| bytes.first_chunk::<8>());
         bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
@@ -22,18 +22,18 @@ impl Fields<'_> {
         bytes.map_or(0, |bytes| u16::from_ne_bytes(*bytes))
     }
 
-    /// 64 bits with a sign.
+    /// 64 signed bits.
     pub(super) fn signed(&self, at: usize) -> i64 {
         self.word(at) as i64
     }
 
-    /// 32 bits with a sign.
+    /// 32 signed bits.
     pub(super) fn int(&self, at: usize) -> i32 {
         self.half(at) as i32
     }
 }
 
-/// An address as it is shown.
+/// An address as strace prints it.
 pub(super) fn pointer(address: u64) -> String {
     match address {
         0 => "NULL".to_owned(),
@@ -41,7 +41,7 @@ pub(super) fn pointer(address: u64) -> String {
     }
 }
 
-/// Parts with commas between them.
+/// Parts separated by commas.
 pub(super) fn list(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }

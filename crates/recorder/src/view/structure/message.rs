@@ -1,4 +1,4 @@
-//! Pieces of memory that are read or written together, messages, and what is told of sockets.
+//! I/O vectors, messages, and attributes of sockets.
 
 use tamis_abi::{Arch, consts, family};
 
@@ -7,10 +7,11 @@ use super::layout::{Fields, list, pointer};
 use crate::view::address;
 use crate::view::text::quoted;
 
-/// More are cut.
+/// The maximum number shown.
 const MAX: usize = 32;
 
-/// Pieces with their bytes, if data is shown: of those that a call has filled only as many as it returned.
+/// I/O vectors with their bytes, if data is shown; of vectors that the call has filled, only as many bytes as the
+/// result.
 pub(super) fn pieces(address: u64, behind: &Behind<'_>, count: u64) -> Option<String> {
     let all = usize::try_from(count).ok()?;
     let bytes = behind.bytes(address, 16 * all.min(MAX))?;
@@ -36,7 +37,7 @@ pub(super) fn pieces(address: u64, behind: &Behind<'_>, count: u64) -> Option<St
     Some(format!("[{}]", parts.join(", ")))
 }
 
-/// How many bytes a call has filled; `None` of calls that only read.
+/// The number of bytes that a call has filled; `None` for calls that only read.
 fn filled(behind: &Behind<'_>) -> Option<u64> {
     /// `readv`, `recvmsg`, `preadv`, `process_vm_readv` and `preadv2` of x86-64.
     const FILLING: [u32; 5] = [19, 47, 295, 310, 327];
@@ -71,10 +72,10 @@ pub(super) fn message(address: u64, behind: &Behind<'_>) -> Option<String> {
     ))
 }
 
-/// What comes with a message: descriptors, and others by their level and type.
+/// The control data of a message: descriptors, or other data by level and type.
 fn control(address: u64, len: u64, behind: &Behind<'_>) -> String {
     const HEADER: usize = 16;
-    /// More isn't looked at.
+    /// The maximum number of bytes decoded.
     const MOST: u64 = 4096;
     let Some(bytes) = behind.bytes(address, len.min(MOST) as usize) else {
         return pointer(address);
@@ -126,7 +127,7 @@ fn socket_address(at: u64, len: u32, behind: &Behind<'_>) -> String {
     text.unwrap_or_else(|| pointer(at))
 }
 
-/// The address that the kernel has filled in, as long as the next argument's memory says.
+/// The address that the kernel has filled in, with the length at the next argument's address.
 pub(super) fn peer(address: u64, behind: &Behind<'_>) -> Option<String> {
     let mut places = (0..5).filter(|place| behind.arg(*place) == address);
     let len_at = behind.arg(places.next()? + 1);
@@ -135,11 +136,11 @@ pub(super) fn peer(address: u64, behind: &Behind<'_>) -> Option<String> {
     (len != 0).then(|| socket_address(address, len, behind))
 }
 
-/// The value of an option: a number where it has the size of one.
+/// The value of an option: a number if it has the size of one.
 pub(super) fn option_value(address: u64, behind: &Behind<'_>, len: u8) -> Option<String> {
-    /// `getsockopt` of x86-64, whose length is in memory.
+    /// `getsockopt` on x86-64, whose length is in memory.
     const GET: u32 = 55;
-    /// Options whose value isn't a number though it may have its size.
+    /// Options whose values aren't numbers, even with the size of one.
     const OTHERS: [&str; 4] = [
         "SO_ATTACH_FILTER",
         "SO_BINDTODEVICE",

@@ -1,17 +1,17 @@
-//! Structures behind arguments, in the form of strace: which call has which, and when its memory has meaning.
+//! Structures behind arguments, in the form of strace: the structures of each call, and the time when they are valid.
 //!
-//! Decoded are those of the most frequent calls, for the layouts of x86-64; of other interfaces, and all other structures, only
-//! the address is shown. Long ones are abbreviated with `...`, as strace does unless it is told to be verbose.
+//! The structures of the most frequent calls are decoded, for the layouts of x86-64. Other structures, and those of
+//! other interfaces, are shown by their addresses. Long ones are abbreviated with `...`, as by strace without `-v`.
 //!
 //! | module | structures |
 //! |---|---|
 //! | `layout` | bytes of memory as numbers |
 //! | `simple` | times, limits, numbers, names of the system |
 //! | `file` | `stat`, `statx`, `statfs`, directories |
-//! | `signal` | sets of signals, actions, what a signal says of itself, how a child has ended |
+//! | `signal` | signal sets and actions, signal information, wait statuses |
 //! | `terminal` | settings of terminals, and other arguments of `ioctl` |
-//! | `wait` | descriptors that are waited for, and what became of them |
-//! | `message` | pieces of memory, messages and options of sockets |
+//! | `wait` | polled descriptors, and the ready ones |
+//! | `message` | I/O vectors, messages and socket options |
 
 mod file;
 mod layout;
@@ -28,21 +28,21 @@ use super::memory::{self, Read};
 
 pub use signal::info as signal_info;
 
-/// A structure, or several.
+/// The form of a structure, or of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Timespec,
     Timeval,
-    /// Access and change of a file.
+    /// The times of a file's access and change.
     TimespecPair,
     Itimerval,
     Itimerspec,
     Rlimit,
-    /// A number of 32 bits in brackets.
+    /// A 32-bit number in brackets.
     Int,
-    /// The two numbers that `pipe` and the like give.
+    /// The two numbers that calls such as `pipe` return.
     IntPair,
-    /// Users or groups, as many as this argument says or the call returns.
+    /// Users or groups, as many as this argument or the result.
     Owners(u8),
     Utsname,
     Sysinfo,
@@ -50,47 +50,47 @@ pub(super) enum Form {
     Stat,
     Statx,
     Statfs,
-    /// Entries of a directory, of which the number is shown.
+    /// Entries of a directory, shown by their number.
     Entries,
     SignalSet,
     SignalAction,
     SignalStack,
     SignalInfo,
-    /// How a child has ended.
+    /// A wait status.
     Status,
-    /// Descriptors to be waited for, as many as this argument says.
+    /// Polled descriptors, as many as this argument.
     Polled(u8),
     /// A set of descriptors below the first argument.
     DescriptorSet,
     EpollEvent,
-    /// As many events as the call returns.
+    /// As many events as the result.
     EpollEvents,
-    /// Pieces of memory, as many as this argument says, with what is read or written.
+    /// I/O vectors with their bytes, as many as this argument.
     Pieces(u8),
     Message,
-    /// The address of a socket that the kernel gives; the next argument points to its length.
+    /// A socket address that the kernel fills in; the next argument points to its length.
     Peer,
-    /// The length of that.
+    /// The length of a `Peer`.
     PeerLen,
-    /// The value of an option, whose length is this argument or behind it.
+    /// The value of an option, with its length in this argument or at its address.
     OptionValue(u8),
-    /// What an `ioctl` takes or gives, by its command.
+    /// The argument of an `ioctl`, by its command.
     Control,
     CloneArgs,
-    /// Of a sleep that wasn't interrupted this is never filled.
+    /// The remaining time of a sleep, which the kernel fills only after an interruption.
     Remainder,
 }
 
-/// When a structure's memory means something.
+/// The time when a structure is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
-    /// The kernel reads it.
+    /// On entry: the kernel reads it.
     Entry,
-    /// The kernel has filled it when the call returns without an error.
+    /// On a return without an error: the kernel has filled it.
     Return,
 }
 
-/// Forms by the type of an argument, where no call has another.
+/// Forms by the type of an argument, for all calls without an entry in `BY_CALL`.
 const BY_TYPE: &[(&str, Form, When)] = &[
     ("const sigset_t *", Form::SignalSet, When::Entry),
     (
@@ -130,7 +130,7 @@ const BY_TYPE: &[(&str, Form, When)] = &[
     ("struct sysinfo *", Form::Sysinfo, When::Return),
 ];
 
-/// Forms of arguments of single calls.
+/// Forms of arguments of particular calls.
 const BY_CALL: &[(&[&str], &str, Form, When)] = &[
     (
         &["accept", "accept4"],
@@ -244,7 +244,7 @@ const BY_CALL: &[(&[&str], &str, Form, When)] = &[
     (&["waitid"], "infop", Form::SignalInfo, When::Return),
 ];
 
-/// The calls whose structures have another meaning than their types say, or no constant one.
+/// Calls whose structures have another meaning than their types, or no constant one.
 const NOT: [&str; 4] = [
     "mq_getsetattr",
     "rt_sigqueueinfo",
@@ -252,7 +252,7 @@ const NOT: [&str; 4] = [
     "vmsplice",
 ];
 
-/// What an argument points to, if it is a structure that is decoded.
+/// The form of the structure behind an argument, if it is decoded.
 pub(super) fn form(arch: Arch, call: &str, arg: &Arg) -> Option<(Form, When)> {
     if arch != Arch::X86_64 || NOT.contains(&call) {
         return None;
@@ -267,7 +267,7 @@ pub(super) fn form(arch: Arch, call: &str, arg: &Arg) -> Option<(Form, When)> {
     })
 }
 
-/// The bytes of a structure that are looked at, if their number is always the same.
+/// The number of bytes decoded of a structure, if it is constant.
 pub(super) const fn fixed_bytes(form: Form) -> Option<usize> {
     Some(match form {
         Form::Int | Form::Status => 4,
@@ -291,20 +291,20 @@ pub(super) const fn fixed_bytes(form: Form) -> Option<usize> {
     })
 }
 
-/// A call, and the memory of its task.
+/// A call with the memory of its task.
 pub(super) struct Behind<'m> {
     pub(super) read: &'m Read<'m>,
     pub(super) call: &'m SeccompData,
-    /// What it returned; 0 where it is entered.
+    /// The result; 0 on entry.
     pub(super) result: i64,
-    /// How many bytes of a text are shown.
+    /// The maximum number of bytes shown of a text.
     pub(super) max_bytes: usize,
-    /// Whether what is in buffers is left out.
+    /// Whether buffers are left out.
     pub(super) hides_data: bool,
 }
 
 impl Behind<'_> {
-    /// So many bytes at an address, if all can be read.
+    /// Exactly `len` bytes at an address; `None` if not all can be read.
     fn bytes(&self, address: u64, len: usize) -> Option<Vec<u8>> {
         let bytes = memory::bytes(self.read, address, len)?;
         (bytes.len() == len).then_some(bytes)
@@ -315,7 +315,7 @@ impl Behind<'_> {
     }
 }
 
-/// What is at an address; `None` if it can't be read.
+/// The structure at an address; `None` if it can't be read.
 pub(super) fn text(form: Form, address: u64, behind: &Behind<'_>) -> Option<String> {
     if address == 0 {
         return None;
@@ -357,7 +357,7 @@ pub(super) fn text(form: Form, address: u64, behind: &Behind<'_>) -> Option<Stri
     }
 }
 
-/// Whether some calls read a structure that others fill.
+/// Whether some calls read such a structure that others fill.
 pub(super) fn may_be_read(form: Form) -> bool {
     form == Form::Control
 }
@@ -367,7 +367,7 @@ pub(super) fn is_read(form: Form, call: &SeccompData) -> bool {
     may_be_read(form) && terminal::is_read(call)
 }
 
-/// What is shown behind a result: which descriptors are ready.
+/// A note after a result: the ready descriptors.
 pub(super) fn after_result(shape_name: &str, behind: &Behind<'_>) -> Option<String> {
     match shape_name {
         "poll" | "ppoll" => wait::after_poll(shape_name == "ppoll", behind),
@@ -385,7 +385,7 @@ mod tests {
     fn the_tables_are_about_arguments_that_exist() {
         for (calls, name, ..) in BY_CALL {
             for call in *calls {
-                // i386's.
+                // A call of i386.
                 if *call == "waitpid" {
                     continue;
                 }

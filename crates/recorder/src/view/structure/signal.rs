@@ -1,4 +1,4 @@
-//! Sets of signals, actions, what a signal says of itself, and how a child has ended.
+//! Signal sets and actions, signal information, and wait statuses.
 
 use tamis_abi::Nr;
 use tamis_abi::{Arch, consts, syscall};
@@ -8,12 +8,12 @@ use super::Behind;
 use super::layout::{Fields, pointer};
 use crate::view::symbols::{self, signal_name};
 
-/// Signals are numbered from 1 to this.
+/// The greatest signal number.
 const SIGNALS: u32 = 64;
 
-/// The names of a set's signals; of those that aren't in it if most are.
+/// The names of the signals in a set, or of those not in it if most are.
 fn set_of(mask: u64) -> String {
-    /// From so many on the others are fewer.
+    /// The number of members from which the complement is shown.
     const MOST: u32 = SIGNALS * 2 / 3;
     let is_inverted = mask.count_ones() >= MOST;
     let shown = if is_inverted { !mask } else { mask };
@@ -84,9 +84,9 @@ pub(super) fn stack(address: u64, behind: &Behind<'_>) -> Option<String> {
     ))
 }
 
-/// How a child has ended or stopped.
+/// The wait status of a child.
 pub(super) fn status(address: u64, behind: &Behind<'_>) -> Option<String> {
-    // Nothing is written if there was no child to tell of.
+    // Without a child, nothing is written.
     if behind.result == 0 {
         return None;
     }
@@ -96,7 +96,7 @@ pub(super) fn status(address: u64, behind: &Behind<'_>) -> Option<String> {
 }
 
 fn status_of(status: i32) -> String {
-    /// That of a child that goes on.
+    /// The status of a continued child.
     const CONTINUED: i32 = 0xffff;
     let (signal, code) = (status & 0x7f, status >> 8 & 0xff);
     if status == CONTINUED {
@@ -125,15 +125,15 @@ fn status_of(status: i32) -> String {
     }
 }
 
-/// What the kernel has filled in for a call that waits for a signal or a child.
+/// Signal information that the kernel has filled in for a call that waits for a signal or a child.
 pub(super) fn filled_info(address: u64, behind: &Behind<'_>) -> Option<String> {
     let bytes = behind.bytes(address, SignalInfo::SIZE_BYTES)?;
     let info = SignalInfo::of_bytes(&bytes)?;
-    // `waitid` without a child to tell of.
+    // `waitid` found no child.
     (info.signal() != 0).then(|| self::info(&info))
 }
 
-/// The kinds of codes of single signals: their first letters, and the greatest.
+/// The codes of particular signals: their prefix, and the greatest code.
 const CODES: [(i32, &str, i32); 6] = [
     (4, "ILL_", 11),
     (5, "TRAP_", 6),
@@ -146,7 +146,7 @@ const SIGCHLD: i32 = 17;
 const SIGPOLL: i32 = 29;
 const SIGSYS: i32 = 31;
 
-/// Why a signal was sent.
+/// The name of a signal's code.
 fn code_name(signal: i32, code: i32) -> String {
     const GENERAL: [(i32, &str); 11] = [
         (0, "SI_USER"),
@@ -181,7 +181,7 @@ fn code_name(signal: i32, code: i32) -> String {
     name.unwrap_or_else(|| format!("{code:#x}"))
 }
 
-/// What a signal says of itself, in the form of strace.
+/// The information of a signal, in the form of strace.
 ///
 /// ```
 /// use tamis_kernel::tracee::SignalInfo;
@@ -202,7 +202,7 @@ pub fn info(info: &SignalInfo) -> String {
         text += &format!(", si_errno={name}");
     }
     text += &match (signal, code) {
-        // From a program.
+        // From a timer.
         (_, -2) => {
             let (timer, overrun) = (info.int(16), info.int(20));
             format!(
@@ -226,7 +226,7 @@ fn sender(info: &SignalInfo) -> String {
     format!(", si_pid={}, si_uid={}", info.int(16), info.int(20) as u32)
 }
 
-/// What a program has sent with it.
+/// The value that the sender has attached.
 fn sent_value(info: &SignalInfo) -> String {
     let value = info.word(24);
     match value {

@@ -1,4 +1,4 @@
-//! Times, limits, single numbers, and what is told of the system.
+//! Times, limits, single numbers, and attributes of the system.
 
 use tamis_abi::{Arch, consts};
 
@@ -18,7 +18,7 @@ pub(super) fn time(address: u64, behind: &Behind<'_>, fraction: &str) -> Option<
     Some(time_of(&Fields(&bytes), 0, fraction))
 }
 
-/// The times of a file's access and change, either of which may be a word.
+/// The times of a file's access and change, each a time or a constant such as `UTIME_NOW`.
 pub(super) fn file_times(address: u64, behind: &Behind<'_>) -> Option<String> {
     const NOW: i64 = 0x3fff_ffff;
     const OMIT: i64 = 0x3fff_fffe;
@@ -40,7 +40,7 @@ pub(super) fn interval(address: u64, behind: &Behind<'_>, fraction: &str) -> Opt
 }
 
 pub(super) fn limit(address: u64, behind: &Behind<'_>) -> Option<String> {
-    /// What a limit is a multiple of where it is one.
+    /// The unit of limits, for multiples of it.
     const UNIT: u64 = 1024;
     let bytes = behind.bytes(address, 16)?;
     let fields = Fields(&bytes);
@@ -52,7 +52,7 @@ pub(super) fn limit(address: u64, behind: &Behind<'_>) -> Option<String> {
     Some(format!("{{rlim_cur={current}, rlim_max={most}}}"))
 }
 
-/// So many numbers of 32 bits.
+/// This number of 32-bit numbers.
 pub(super) fn ints(address: u64, behind: &Behind<'_>, count: usize) -> Option<String> {
     let bytes = behind.bytes(address, 4 * count)?;
     let fields = Fields(&bytes);
@@ -60,9 +60,9 @@ pub(super) fn ints(address: u64, behind: &Behind<'_>, count: usize) -> Option<St
     Some(format!("[{}]", list(numbers)))
 }
 
-/// Users or groups: as many as `getgroups` returned, else as an argument says.
+/// Users or groups: as many as `getgroups` returned, otherwise as the argument gives.
 pub(super) fn owners(address: u64, behind: &Behind<'_>, count: u8) -> Option<String> {
-    /// More are cut.
+    /// The maximum number shown.
     const MAX: usize = 32;
     /// The number of `getgroups` on x86-64.
     const GET: u32 = 115;
@@ -78,7 +78,7 @@ pub(super) fn owners(address: u64, behind: &Behind<'_>, count: u8) -> Option<Str
 }
 
 pub(super) fn utsname(address: u64, behind: &Behind<'_>) -> Option<String> {
-    /// The bytes of each member.
+    /// The size of each member.
     const LEN: usize = 65;
     let bytes = behind.bytes(address, 2 * LEN)?;
     let member = |index: usize| {
@@ -124,9 +124,9 @@ pub(super) fn rusage(address: u64, behind: &Behind<'_>) -> Option<String> {
     Some(format!("{{ru_utime={user}, ru_stime={system}, ...}}"))
 }
 
-/// The arguments of `clone3`, and the numbers that it gave.
+/// The arguments of `clone3`, with the numbers that the kernel filled in.
 pub(super) fn clone_args(address: u64, behind: &Behind<'_>) -> Option<String> {
-    /// The bytes of the first version.
+    /// The size of the first version.
     const LEN: usize = 64;
     let bytes = behind.bytes(address, LEN)?;
     let fields = Fields(&bytes);

@@ -1,4 +1,4 @@
-//! What an `ioctl` of terminals and descriptors takes or gives.
+//! The arguments of `ioctl` commands of terminals and descriptors.
 
 use tamis_abi::{Arch, SeccompData, family};
 
@@ -7,10 +7,10 @@ use super::layout::{Fields, list};
 use super::simple::ints;
 use crate::view::symbols;
 
-/// The bytes of the longest: a terminal's settings without the control characters.
+/// The maximum size: a terminal's settings without the control characters.
 pub(super) const MAX_BYTES: usize = 16;
 
-/// What is behind the last argument.
+/// The form of the last argument's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     /// One number.
@@ -19,7 +19,7 @@ enum What {
     Settings,
 }
 
-/// The commands, with what they point to and whether the kernel reads it.
+/// The commands, with the form of their memory and whether the kernel reads it.
 const COMMANDS: [(&str, What, bool); 14] = [
     ("FIOASYNC", What::Int, true),
     ("FIONBIO", What::Int, true),
@@ -43,7 +43,7 @@ fn command(call: &SeccompData) -> Option<(What, bool)> {
     Some((*what, *is_read))
 }
 
-/// Whether the kernel reads what the last argument points to.
+/// Whether the kernel reads the memory behind the last argument.
 pub(super) fn is_read(call: &SeccompData) -> bool {
     command(call).is_some_and(|(_, is_read)| is_read)
 }
@@ -71,7 +71,7 @@ const INPUT: [&str; 15] = [
     "IXON", "IXANY", "IXOFF", "IMAXBEL", "IUTF8",
 ];
 
-/// Delays of output, by the bits of each: the first name is that of 0.
+/// Output delays, by their bits; the first name is for 0.
 const DELAYS: [(u32, &[&str]); 6] = [
     (0x100, &["NL0", "NL1"]),
     (0x600, &["CR0", "CR1", "CR2", "CR3"]),
@@ -85,11 +85,11 @@ const OUTPUT: [&str; 8] = [
     "OPOST", "OLCUC", "ONLCR", "OCRNL", "ONOCR", "ONLRET", "OFILL", "OFDEL",
 ];
 
-/// The bits of the speed, and how far up those of another speed for input are.
+/// The bits of the speed, and the shift of a separate input speed.
 const SPEED: u32 = 0o010_017;
 const INPUT_SPEED_SHIFT: u32 = 16;
 
-/// In the order of their bits.
+/// Speeds in the order of their codes.
 const SPEEDS: [&str; 32] = [
     "B0", "B50", "B75", "B110", "B134", "B150", "B200", "B300", "B600", "B1200", "B1800", "B2400",
     "B4800", "B9600", "B19200", "B38400", "BOTHER", "B57600", "B115200", "B230400", "B460800",
@@ -97,7 +97,7 @@ const SPEEDS: [&str; 32] = [
     "B3000000", "B3500000", "B4000000",
 ];
 
-/// The bits of the size of a character.
+/// The bits of the character size.
 const SIZE: (u32, &[&str]) = (0o60, &["CS5", "CS6", "CS7", "CS8"]);
 
 const CONTROL: [&str; 8] = [
@@ -118,7 +118,7 @@ fn speed(bits: u32) -> &'static str {
     SPEEDS[(bits & 0xf | bits >> 8 & 0x10) as usize]
 }
 
-/// Names of fields, then those of single bits, and what has no name; nothing stands for no bits.
+/// The names of fields, then of single bits, then the remaining bits; empty without bits or fields.
 fn joined(fields: &[&str], names: &[&'static str], bits: u32) -> String {
     let rest = match bits {
         0 => String::new(),

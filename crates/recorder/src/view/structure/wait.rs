@@ -1,4 +1,4 @@
-//! Descriptors that are waited for, and which of them are ready.
+//! Polled descriptors, and the ready ones.
 
 use tamis_abi::Arch;
 
@@ -6,7 +6,7 @@ use super::layout::{Fields, list};
 use super::{Behind, Form};
 use crate::view::symbols;
 
-/// More are cut.
+/// The maximum number shown.
 const MAX: usize = 32;
 
 const EVENTS: [&str; 12] = [
@@ -28,7 +28,7 @@ fn events(bits: u16) -> String {
     symbols::joined(Arch::X86_64, &EVENTS, bits.into())
 }
 
-/// The descriptors of `poll`, with what is waited for.
+/// The descriptors of `poll`, with the requested events.
 pub(super) fn polled(address: u64, behind: &Behind<'_>, count: u8) -> Option<String> {
     let all = behind.arg(count) as u32 as usize;
     let bytes = behind.bytes(address, 8 * all.min(MAX))?;
@@ -36,7 +36,7 @@ pub(super) fn polled(address: u64, behind: &Behind<'_>, count: u8) -> Option<Str
     let shown = (0..all.min(MAX)).map(|index| {
         let (fd, wanted) = (fields.int(8 * index), fields.quarter(8 * index + 4));
         match fd {
-            // It is skipped.
+            // The kernel skips it.
             ..0 => format!("{{fd={fd}}}"),
             _ => format!("{{fd={fd}, events={}}}", events(wanted)),
         }
@@ -45,7 +45,7 @@ pub(super) fn polled(address: u64, behind: &Behind<'_>, count: u8) -> Option<Str
     Some(format!("[{}]", list(shown.chain(more))))
 }
 
-/// Those that are ready, and what is left of the time.
+/// The ready descriptors, and the remaining time.
 pub(super) fn after_poll(has_time: bool, behind: &Behind<'_>) -> Option<String> {
     let (address, time) = (behind.arg(0), behind.arg(2));
     if behind.result == 0 {
@@ -81,7 +81,7 @@ fn members(address: u64, behind: &Behind<'_>) -> Option<Vec<usize>> {
     Some((0..below).filter(is_in).collect())
 }
 
-/// The sets after `select`, those that aren't empty, and what is left of the time.
+/// The non-empty sets after `select`, and the remaining time.
 pub(super) fn after_select(behind: &Behind<'_>) -> Option<String> {
     if behind.result == 0 {
         return Some("Timeout".to_owned());
