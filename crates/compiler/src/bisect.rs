@@ -35,7 +35,7 @@ pub struct Culprit {
     pub fuel: u64,
     /// The number of all changes.
     pub changes: u64,
-    /// What the change did, and its pass.
+    /// The change, with its pass.
     pub remark: Remark,
     /// The error of the program with the change.
     pub error: CompileError,

@@ -25,10 +25,10 @@ use crate::hot_copies;
 use crate::linearise::{Placed, in_order, place, sizes};
 use crate::options::{CompileOptions, Objective};
 
-/// The most edges that are tried.
+/// The maximum number of tried edges.
 const MAX_EDGES: usize = 256;
 
-/// How many times blocks are copied and then ordered again.
+/// The maximum number of rounds that copy blocks and order them again.
 const MAX_COPYING: usize = 4;
 
 /// The average steps that each added instruction must save: the exchange rate of all decisions by steps

@@ -20,7 +20,7 @@ use crate::weights::Weights;
 /// The deepest nesting of a condition. Stages walk conditions recursively; lists have no limit.
 pub const MAX_DEPTH: usize = 512;
 
-/// How many contributors, and how many names and origins of each, an error lists.
+/// The maximum number of contributors in an error, and of names and origins of each.
 const MAX_LISTED: usize = 5;
 
 /// Compiles a ruleset.
@@ -217,7 +217,7 @@ fn check_variables(ruleset: &Ruleset) -> Result<(), CompileError> {
     Ok(())
 }
 
-/// How deep a condition nests.
+/// The nesting depth of a condition.
 fn depth(predicate: &Predicate) -> usize {
     let depths = predicate.nested().map(|(_, depth)| depth);
     depths.max().unwrap_or(0)

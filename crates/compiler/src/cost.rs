@@ -41,7 +41,7 @@ impl Prices {
         }
     }
 
-    /// The prices under an objective where a target runs the program.
+    /// The prices under an objective on a target.
     pub const fn on(target: Target, objective: Objective) -> Prices {
         let mut prices = Prices::of(objective);
         if matches!((target, objective), (Target::User, Objective::Ns)) {

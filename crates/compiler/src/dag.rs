@@ -47,7 +47,7 @@ pub enum Question {
 /// A node of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
-    /// A final decision: the filter returns this.
+    /// A final decision: the filter returns this value.
     Ret(u32),
     /// Code outside of the graph decides the rest. The number identifies the place; the caller that made the node
     /// assigns it.

@@ -25,7 +25,7 @@ const BUDGET_PER_PART: u64 = 64;
 /// The most orders that are tried for a list of few parts; longer lists get fewer.
 const MAX_ORDERS: u64 = 8;
 
-/// The most parts of formulas for which [`MAX_ORDERS`] orders are tried.
+/// The maximum number of parts of formulas for [`MAX_ORDERS`] orders.
 const FEW_PARTS: u64 = 32;
 
 /// The decisions made so far: calls and architectures with equal lists are decided once.

@@ -36,7 +36,7 @@ pub(crate) type Order = [Word; Word::COUNT];
 pub(crate) struct Case {
     /// The condition.
     pub(crate) when: Formula,
-    /// What the filter returns.
+    /// The value that the filter returns.
     pub(crate) ret: u32,
 }
 
@@ -113,7 +113,7 @@ const HOLDS: Id = 1;
 /// First value and decision of a run.
 type DiagramRun = (u32, Id);
 
-/// A cursor over the runs by which a node decides about a word.
+/// A cursor over a node's runs for one word.
 #[derive(Clone, Copy)]
 struct Column {
     /// The decision of the current run.
@@ -588,8 +588,8 @@ impl Diagram {
         &self.runs[from as usize..to as usize]
     }
 
-    /// Turns the diagram into questions; splits become decisions by value, in which each value counts by the weight
-    /// of the samples that reach the node with it.
+    /// Turns the diagram into questions. Splits become decisions by value; each value has the weight of the samples
+    /// that reach the node with it.
     pub(crate) fn emit(
         &mut self,
         dag: &mut Dag,

@@ -1,4 +1,4 @@
-//! Direct lowering: a formula as questions in the order in which it is written.
+//! Direct lowering: a formula as questions in the formula's own order.
 //!
 //! Continuation passing: a formula is lowered between two existing decisions, one for "holds" and one for "does not
 //! hold". `all(a, b)` is lowered as `a` between (`b` between yes and no) and no. Nothing is copied, so the result is

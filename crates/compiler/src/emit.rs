@@ -12,7 +12,7 @@ use tamis_bpf::{AluOp, Op, Operand, Test};
 use crate::dag::{Dag, Node, NodeId, Question, Walk};
 use crate::options::Instructions;
 
-/// What A and X hold on an edge.
+/// The contents of A and X on an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held {
     /// A is this word, except that bits outside of `mask` may be cleared.
@@ -105,7 +105,7 @@ pub(crate) fn emit_open(
     (graph, continuations)
 }
 
-/// The node as a question that the instructions can ask.
+/// The node with a question that these instructions can express.
 fn within(node: Node, instructions: Instructions) -> Node {
     match (node, instructions) {
         (

@@ -18,7 +18,7 @@ pub enum Unjudged {
     TooLarge,
 }
 
-/// Why there is no program.
+/// The reason why there is no program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompileError {
@@ -33,14 +33,14 @@ pub enum CompileError {
     TooDeep {
         /// The architecture of the section.
         arch: Arch,
-        /// Where the rule comes from.
+        /// The origin of the rule.
         origin: Option<Origin>,
     },
     /// A variable is used other than in a comparison with a word of the call.
     VariableUse {
         /// The architecture of the section.
         arch: Arch,
-        /// Where the rule comes from.
+        /// The origin of the rule.
         origin: Option<Origin>,
     },
     /// The program exceeds the kernel's limit.
@@ -54,11 +54,11 @@ pub enum CompileError {
     },
     /// The program is not equivalent to the ruleset. A bug of tamis.
     Miscompiled {
-        /// An input for which they differ.
+        /// An input that shows the difference.
         witness: Box<Input>,
-        /// What the ruleset returns.
+        /// The return value of the ruleset.
         expected_ret: u32,
-        /// What the program returns.
+        /// The return value of the program.
         actual_ret: u32,
     },
     /// The prover could neither confirm nor refute the program, so it is not returned.
@@ -70,14 +70,14 @@ pub enum CompileError {
     Unjudged(Unjudged),
     /// The prover reads a program differently from the reference interpreter. A bug of tamis.
     Misread {
-        /// Which reading of the prover is wrong.
+        /// The reading of the prover that is wrong.
         reading: Reading,
-        /// A call for which they differ.
+        /// A call that shows the difference.
         witness: Box<Input>,
     },
     /// Tamis made a program with an instruction that emission never makes. A bug of tamis.
     Unexpected {
-        /// Where the instruction is.
+        /// The place of the instruction.
         pc: Pc,
         /// The instruction.
         op: Op,
@@ -88,12 +88,12 @@ pub enum CompileError {
     After {
         /// The name of the pass, or `layout`.
         stage: &'static str,
-        /// What is wrong.
+        /// The error.
         error: Box<CompileError>,
     },
 }
 
-/// Numbers with the same rules, and how many instructions decide about them.
+/// Numbers with the same rules, and the number of instructions that decide them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contributor {
     /// The architecture.
@@ -102,7 +102,7 @@ pub struct Contributor {
     pub syscalls: Vec<String>,
     /// The places of the rules, as far as they are known; at most a few.
     pub origins: Vec<Origin>,
-    /// How many instructions of the program decide these calls once their number is known; instructions that several
+    /// The number of instructions that decide these calls once their number is known; instructions that several
     /// contributors share count for each.
     pub length_insns: usize,
 }
@@ -159,7 +159,7 @@ impl CompileError {
     }
 }
 
-/// What to do if the proof reaches a limit.
+/// The advice for a proof that reaches a limit.
 fn help_of(limit: LimitReached) -> &'static str {
     match limit {
         LimitReached::Stopped => {

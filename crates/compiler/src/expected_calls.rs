@@ -77,7 +77,7 @@ impl ExpectedCall {
 pub(crate) struct ExpectedCalls {
     list: Vec<ExpectedCall>,
     points: [OnceCell<Points>; Word::COUNT],
-    /// While the calls are searched: witnesses for which the case holds, and for which no case so far holds.
+    /// During the search: witnesses that satisfy the case, and witnesses that satisfy no case so far.
     taken: Witnesses,
     missed: Witnesses,
 }
@@ -243,7 +243,7 @@ fn add(samples: &mut Vec<ExpectedCall>, witnesses: &[Witness], ret: u32) {
     }));
 }
 
-/// Adds calls for which the formula holds, or does not hold: one for every alternative. Parts are treated as
+/// Adds calls that satisfy the formula, or calls that don't: one for every alternative. Parts are treated as
 /// independent.
 fn find(found: &mut Witnesses, formula: &Formula, holds: bool) {
     match formula {
@@ -309,8 +309,8 @@ fn zip_with(list: &mut Witnesses, formula: &Formula, holds: bool) {
     zip(list, 0, middle);
 }
 
-/// Replaces two lists of calls, the second of which begins at `middle`, by calls that take an alternative of both.
-/// Every alternative of the longer list occurs, but not all combinations do.
+/// Replaces two lists of calls, the second beginning at `middle`, by calls that take an alternative of both. Every
+/// alternative of the longer list occurs, but not all combinations do.
 fn zip(found: &mut Witnesses, start: usize, middle: usize) {
     let (left, right) = found[start..].split_at_mut(middle - start);
     if left.is_empty() || right.is_empty() {

@@ -20,9 +20,9 @@ pub(crate) enum Formula {
     True,
     /// Never.
     False,
-    /// All hold; at least two parts, none of which is a constant or `All`.
+    /// All hold; at least two parts, which are neither constants nor `All`.
     All(Vec<Formula>),
-    /// One holds; at least two parts, none of which is a constant or `Any`.
+    /// One holds; at least two parts, which are neither constants nor `Any`.
     Any(Vec<Formula>),
     /// The word's value is in the set; neither empty nor full.
     In(Word, IntervalSet<u32>),
@@ -32,7 +32,7 @@ pub(crate) enum Formula {
         word: Word,
         /// A mask question or a comparison with another word.
         question: Question,
-        /// The answer for which the formula holds.
+        /// The answer that satisfies the formula.
         answer: bool,
     },
 }
@@ -200,7 +200,7 @@ fn one_or(
     }
 }
 
-/// The values for which `value op constant` holds.
+/// The values that satisfy `value op constant`.
 fn values_of(op: CmpOp, constant: u64) -> IntervalSet<u64> {
     let range = |first: Option<u64>, last: Option<u64>| match (first, last) {
         (Some(first), Some(last)) => [first..=last].into_iter().collect(),
@@ -368,7 +368,7 @@ fn between(left: Operand, op: CmpOp, right: Operand, holds: bool) -> Formula {
     ])
 }
 
-/// The formula of `left op right` for two words, either of which may be zero; operators as in [`between`].
+/// The formula of `left op right` for two words or zeros; operators as in [`between`].
 fn compare_halves(left: Half, op: CmpOp, right: Half, holds: bool) -> Formula {
     let zero_is = |word: Word, holds: bool| {
         let zero = IntervalSet::single(0);

@@ -17,7 +17,7 @@ pub(crate) fn hash_of(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// The hash of words into which a value is packed, for keys with very frequent lookups.
+/// The hash of a value packed into words, for keys with very frequent lookups.
 #[inline]
 pub(crate) fn hash_of_words(words: impl IntoIterator<Item = u64>) -> u64 {
     let mut hasher = FxHasher::default();
@@ -53,8 +53,7 @@ impl Places {
             .insert_unique(hash, (hash, place as u32), |(hash, _)| *hash);
     }
 
-    /// The index of the element with this hash; `None` if it was not in the table, to which it is then added with the
-    /// index `new`.
+    /// The index of the element with this hash. If it is not in the table, adds the index `new` and returns `None`.
     #[inline]
     pub(crate) fn find_or_insert(
         &mut self,

@@ -29,7 +29,7 @@ const MAX_OPS: usize = 2;
 /// An edge from one block to another.
 type Edge = (BlockId, BlockId);
 
-/// The edges by which calls that run the program reach short blocks through a `ja`, ascending.
+/// The edges to short blocks that calls running the program take through a `ja`, ascending.
 pub(crate) fn edges(
     graph: &Cfg,
     placed: &Placed,

@@ -176,8 +176,8 @@ fn constant(section: &Section, formulas: &[Formula], rules: &[u32]) -> Option<u3
     }
 }
 
-/// Calls `visit` with every maximal interval of numbers to which the same rules apply, ascending; the list of rules
-/// ends with the first unconditional one.
+/// Calls `visit` with every maximal interval of numbers that have the same rules, ascending; the list of rules ends
+/// with the first unconditional one.
 fn sweep(section: &Section, formulas: &[Formula], mut visit: impl FnMut(u32, u32, &[u32])) {
     let mut borders: Vec<(u64, u32, bool)> = Vec::new();
     for (index, rule) in (0..).zip(&section.rules) {

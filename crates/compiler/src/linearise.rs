@@ -30,7 +30,7 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
-    /// The program, in which comparisons with run-time variables are marked as such.
+    /// The program, with its comparisons with run-time variables marked.
     ///
     /// # Errors
     /// As [`linearise`].
@@ -70,7 +70,7 @@ pub(crate) fn in_order(graph: &Cfg, order: &[BlockId]) -> Placed {
     }
 }
 
-/// The order in which each block directly follows, in the program, the block that falls into it.
+/// The order, changed so that each block directly follows, in the program, the block that falls into it.
 fn with_continuations(order: &[BlockId], continues: &[Option<BlockId>]) -> Vec<BlockId> {
     let mut is_placed = vec![false; continues.len()];
     let mut placed = Vec::with_capacity(order.len());
@@ -131,7 +131,7 @@ struct Line<'a> {
     reversed: Vec<Op>,
     /// For each block the index of its first instruction.
     home: Vec<Option<usize>>,
-    /// For each block the index of the nearest instruction by which a jump can reach it.
+    /// For each block the index of the nearest instruction that a jump to it can target.
     landing: Vec<Option<usize>>,
 }
 

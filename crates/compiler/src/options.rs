@@ -7,28 +7,28 @@ use tamis_prover::{Limits, Stop};
 
 use crate::passes::registry::Selection;
 
-/// How to compile. The default is suitable for most users.
+/// The options of a compilation. The defaults suit most users.
 #[derive(Clone, Debug, Default)]
 pub struct CompileOptions {
-    /// Which passes run; by default all.
+    /// The passes to run; by default all.
     pub passes: Selection,
-    /// How many changes passes may apply, all together; by default any number.
+    /// The maximum number of changes by all passes together; by default unlimited.
     pub fuel: Option<u64>,
-    /// Whether the meaning is proved after layout and after every pass that changed something, and not only at the
-    /// end; the error then names the stage that broke it.
+    /// Whether equivalence is proved after layout and after every pass that changed something, and not only at the end;
+    /// the error then names the stage that broke it.
     pub verify_each: bool,
     /// Whether the program is measured before and after every run of a pass, so that [`Remark`](crate::Remark)s give
     /// its effect on cost. Takes several times as long as compiling.
     pub measure_runs: bool,
-    /// How often each call is made; by default [`Profile::builtin`] of ordinary programs.
+    /// The frequencies of calls; by default [`Profile::builtin`], those of ordinary programs.
     pub profile: Option<Profile>,
-    /// What is minimised first.
+    /// The primary objective.
     pub objective: Objective,
-    /// What will run the program.
+    /// The target that runs the program.
     pub target: Target,
-    /// How much work the search for a fast program takes.
+    /// The work that the search for a fast program takes.
     pub effort: Effort,
-    /// Which instructions the program may contain.
+    /// The instructions that the program may contain.
     pub instructions: Instructions,
     /// The oldest kernel that will run the filter; by default any with a bitmap of always allowed numbers (5.11), for
     /// which these calls cost nothing.
@@ -47,7 +47,7 @@ pub struct ProofEffort {
     pub stop: Stop,
 }
 
-/// What a compilation minimises first.
+/// The primary objective of a compilation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Objective {
     /// The expected number of executed instructions.
@@ -59,20 +59,20 @@ pub enum Objective {
     Length,
 }
 
-/// What runs the program.
+/// The target that runs a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// The kernel, as old as [`CompileOptions::kernel`] says.
+    /// The kernel, from version [`CompileOptions::kernel`] on.
     #[default]
     Kernel,
-    /// An evaluator in user space, such as those of `tamis-engine`. It runs the program for every call, so a call that is
-    /// allowed by its number alone counts as any other one.
+    /// An evaluator in user space, such as those of `tamis-engine`. It runs the program for every call, so a call that
+    /// is allowed by its number alone counts like any other.
     User,
 }
 
 impl Target {
-    /// What is minimised unless something else was asked for: in the kernel a branch of a filter is seldom what a call
-    /// waits for, an evaluator does nothing else.
+    /// The default objective. In the kernel, mispredicted branches of a filter are a small part of a call's time; an
+    /// evaluator does nothing but run the program.
     pub const fn usual_objective(self) -> Objective {
         match self {
             Target::Kernel => Objective::Steps,
@@ -86,22 +86,22 @@ impl Target {
 /// [`foreign`](crate::foreign) filters are not restricted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Instructions {
-    /// All that the kernel takes.
+    /// All that the kernel accepts.
     #[default]
     All,
-    /// Those that libseccomp's programs contain, for programs that are read by tools made for these: no `jset`, so
-    /// that a test of bits takes two instructions. Arguments that are compared with each other still need `tax`.
+    /// Those of libseccomp's programs, for tools that accept only these: no `jset`, so that a test of bits takes two
+    /// instructions. Comparisons of arguments with each other still need `tax`.
     Libseccomp,
 }
 
-/// How much work a compilation spends on making the program fast. Every program is proved.
+/// The work that a compilation spends on a fast program. Every program is proved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Effort {
     /// The fastest program that the compiler finds.
     #[default]
     Full,
-    /// Each pass runs once, and the search trees over numbers have bit tests only if they decide: half the work, and about
-    /// 1 % more steps.
+    /// Each pass runs once, and the search trees over numbers have bit tests only if these decide: half the work, and
+    /// about 1 % more steps.
     Quick,
 }
 
@@ -127,8 +127,8 @@ impl Effort {
 const FIRST_WITH_BITMAP: KernelVersion = KernelVersion::new(5, 11);
 
 impl CompileOptions {
-    /// The calls of these architectures by which programs are measured: of the profile or, without one, of ordinary
-    /// programs.
+    /// The calls of these architectures for the measurement of programs: those of the profile or, without one, of
+    /// ordinary programs.
     pub fn workload(&self, archs: &[Arch]) -> Workload {
         Workload::from_profile(self.profile.as_ref(), archs)
     }

@@ -15,7 +15,7 @@ use crate::dag::{Dag, NodeId, Question};
 use crate::options::Objective;
 use crate::tree::{Run, search};
 
-/// The lengths of lines for which cubes are tried: two runs take one question, and the time is quadratic.
+/// The lengths of lines that are searched for cubes: two runs take one question, and the time is quadratic.
 const CUBE_RUNS: std::ops::RangeInclusive<usize> = 4..=96;
 
 /// The most questions about cubes on one path, with the thorough effort.
@@ -30,7 +30,7 @@ const MAX_BLOCKS: usize = 32;
 /// The cost of one more question in the program, as a divisor of the whole weight.
 const LENGTH_SHARE: u64 = 16;
 
-/// The most runs of a line for which all efforts find the same.
+/// The longest line, in runs, that the efforts `Thorough` and `Short` decide alike.
 const SHORT_LINE: usize = 512;
 
 /// The effort of the search.
@@ -193,7 +193,7 @@ fn at_once(
     is_single.then(|| dag.ask(word, Question::Eq(single.0), single.1, before.1))
 }
 
-/// How a line is decided.
+/// A plan for the decision of a line.
 enum Plan {
     /// By a search tree.
     Tree,
@@ -372,8 +372,8 @@ fn weigh(runs: &mut [Run], points: &[Point]) {
     }
 }
 
-/// Whether there are two ways to decide by these runs, each of which has a first value and a decision. There is only
-/// one if a single question is enough.
+/// Whether there is a choice between ways to decide by these runs, given as first values and decisions. There is none
+/// if a single question is enough.
 pub(crate) fn has_choice<R, N: PartialEq>(runs: &[R], parts: impl Fn(&R) -> (u32, N)) -> bool {
     match runs {
         [] | [_] | [_, _] => false,

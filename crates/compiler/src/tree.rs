@@ -1,23 +1,21 @@
 //! Search trees: one word, many intervals, one decision per interval.
 //!
-//! System call numbers, architectures and argument values are all split the same way. The word's line
-//! of values is cut into [`Run`]s of equal decision, and the tree that finds a value's run asks `>= k`,
-//! `== k`, and whether one of some bits is set. It minimises the [`Prices`]: executed questions weighted
-//! by how often they are asked, mispredictions, and length.
+//! System call numbers, architectures and argument values are all split the same way. The word's line of values is cut
+//! into [`Run`]s of equal decision. The tree that finds a value's run consists of comparisons `>= k` and `== k`, and of
+//! bit tests. It minimises the [`Prices`]: executed questions weighted by frequency, mispredictions, and length.
 //!
-//! How a tree is found depends on the length of the line:
+//! The method depends on the length of the line:
 //!
 //! - up to `SUBSET_RUNS` runs: the cheapest of all trees (`subsets`);
-//! - up to `TABLE_RUNS`: dynamic programming over its contiguous parts (`table`), whose leaves and heavy values
-//!   `layer` describes, whose cuts are compared in `costs`, and of which `parts` leaves out what no cheapest tree has;
-//! - longer: cut at the weighted median; if length is the objective, until the values of a part that aren't decided as
-//!   the rest can be asked about one after the other.
+//! - up to `TABLE_RUNS`: dynamic programming over its contiguous parts (`table`). `layer` describes their leaves and
+//!   heavy values, `costs` compares their cuts, and `parts` excludes the parts that no cheapest tree has;
+//! - longer: cut at the weighted median. If length is the objective, a part with one decision, except for at most
+//!   `MAX_CHAIN` single values, becomes a chain of equality questions.
 //!
-//! Questions about bits have a module of their own, `bit_tests`. Every bound that leaves a tree out has a test in
-//! `tree/tests.rs` that tries what was left out.
+//! Bit tests have a module of their own, `bit_tests`. Every bound that excludes trees has a test in `tree/tests.rs`
+//! that tries the excluded ones.
 //!
-//! Every run gets a share of the weight, so that the depth stays logarithmic however uneven the weights
-//! are.
+//! Every run gets a minimum share of the weight, so that the depth stays logarithmic for uneven weights.
 
 mod bit_tests;
 mod costs;
@@ -39,43 +37,42 @@ use bit_tests::rest::Grain;
 /// The longest line of numbers that is solved by one table; cubic time.
 const TABLE_RUNS: usize = 192;
 
-/// The same for other words. There are many such lines, and a cut at the median costs a long one next to nothing.
+/// The same for other words. They have many lines, and a cut at the median adds almost no cost to a long one.
 const SHORT_TABLE_RUNS: usize = 48;
 
-/// The most values that are asked about one after the other, if length is the objective: cuts between them would be
-/// few, and the steps many.
+/// The longest chain of equality questions, if length is the objective. Longer chains would save few cuts and take many
+/// steps.
 const MAX_CHAIN: usize = 200;
 
-/// The longest line for which all trees are looked at; exponential time.
+/// The longest line whose trees are all searched; exponential time.
 const SUBSET_RUNS: usize = 6;
 
 /// The weight of a whole line in the unit of costs. A cost has 32 bits: the deepest tree of
 /// `TABLE_RUNS` runs at the highest prices stays below.
 const WHOLE: u32 = 1 << 20;
 
-/// What part of its fair share of the weight a run gets at least.
+/// The minimum weight of a run is its fair share of the weight divided by this.
 const FLOOR_SHARE: u32 = 1024;
 
 /// Consecutive values of a word with one decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The first value; the run ends before the next one's first, the last at the largest value.
+    /// The first value. The run ends before the first value of the next run, the last run at the largest value.
     pub first: u32,
-    /// How much it counts that this run is found quickly.
+    /// The frequency of its values, relative to other runs.
     pub weight: u64,
     /// The decision.
     pub node: NodeId,
 }
 
-/// Adds the tree that decides by the value of `word`. The runs are ascending and begin with value 0.
-/// Adjacent runs of one decision are merged, except that a heavy value that is a run of its own may be
-/// asked about before the others. `O(n log n)` for `n` runs, times a constant that is quadratic in
-/// `TABLE_RUNS`.
+/// Adds the tree that decides by the value of `word`. The runs are ascending and begin with value 0. Adjacent runs of
+/// one decision are merged, except that a heavy value in a run of its own may be tested before the others. `O(n log n)`
+/// for `n` runs, times a constant that is quadratic in `TABLE_RUNS`.
 pub fn search(dag: &mut Dag, word: Word, runs: &[Run], prices: Prices) -> NodeId {
     search_with(dag, word, runs, prices, Effort::Full)
 }
 
-/// As [`search`]; quickly without bit tests that leave a line.
+/// The same as [`search`]; with effort `Quick`, without bit tests that leave a line.
 pub(crate) fn search_with(
     dag: &mut Dag,
     word: Word,
@@ -92,7 +89,7 @@ pub fn merge(runs: &[Run]) -> Vec<Run> {
     merge_unless(runs, |_| false)
 }
 
-/// Merges adjacent runs of one decision, if neither of them is to stay alone.
+/// Merges adjacent runs of one decision, unless one of them has to stay separate.
 fn merge_unless(runs: &[Run], is_alone: impl Fn(usize) -> bool) -> Vec<Run> {
     let mut merged: Vec<Run> = Vec::with_capacity(runs.len());
     let mut was_alone = false;
@@ -127,7 +124,7 @@ impl Span {
 struct Line {
     word: Word,
     spans: Vec<Span>,
-    /// The runs before they were merged, which say how frequent the values of a span are.
+    /// The runs before they were merged, with the frequencies of a span's values.
     grains: Vec<Grain>,
     prices: Prices,
     effort: Effort,
@@ -196,7 +193,7 @@ impl Line {
         dag.ask(self.word, Question::Ge(self.spans[at].first), yes, no)
     }
 
-    /// A question for each value that isn't decided as all others are: of all trees the shortest.
+    /// A chain of equality questions for the values with another decision than `others`: the shortest of all trees.
     fn chain(&self, dag: &mut Dag, spans: &[Span], others: NodeId) -> NodeId {
         let values = spans.iter().rev().filter(|span| span.node != others);
         values.fold(others, |rest, span| {
@@ -204,7 +201,7 @@ impl Line {
         })
     }
 
-    /// The cut that leaves the sides most nearly equal; both sides keep at least one run.
+    /// The cut with the most nearly equal weights on both sides; both sides keep at least one run.
     fn median(&self, from: usize, to: usize) -> usize {
         let weight = |span: &Span| u64::from(span.weight);
         let whole: u64 = self.spans[from..to].iter().map(weight).sum();
@@ -220,7 +217,7 @@ impl Line {
     }
 }
 
-/// The decision of all runs of more than one value, if these agree and there are few enough other values for a chain.
+/// The decision of all runs of more than one value, if they agree and the other values are few enough for a chain.
 fn background(spans: &[Span]) -> Option<NodeId> {
     let mut wide = spans.iter().filter(|span| !span.is_single());
     let node = wide.next()?.node;
@@ -228,7 +225,7 @@ fn background(spans: &[Span]) -> Option<NodeId> {
     (values <= MAX_CHAIN && wide.all(|span| span.node == node)).then_some(node)
 }
 
-/// What a question costs that is asked with the weight of both answers together.
+/// The cost of a question, given the weights of the answers yes and no.
 fn question_cost(prices: Prices, yes: u32, no: u32) -> u32 {
     (yes + no) * prices.step + yes.min(no) * prices.miss + prices.insn
 }

@@ -57,7 +57,7 @@ impl Compiled {
         &self.variables
     }
 
-    /// What the passes did, in order.
+    /// The changes of the passes, in order.
     pub fn remarks(&self) -> &[Remark] {
         &self.remarks
     }

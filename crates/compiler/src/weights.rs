@@ -10,13 +10,13 @@ use tamis_profile::{Call, Profile};
 use crate::cost::Prices;
 use crate::options::{CompileOptions, Effort};
 
-/// How many recorded calls answered from the bitmap count as much as one that runs the filter.
+/// The number of recorded calls answered from the bitmap that weigh as much as one that runs the filter.
 const CACHED_PER_UNCACHED: u64 = 1024;
 
 /// The most numbers of one architecture that may get a question of their own.
 const MAX_HOT: usize = 16;
 
-/// How numbers are decided.
+/// The kind of decision for a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecisionKind {
     /// Allowed by number: the kernel may answer from its bitmap.
@@ -27,7 +27,7 @@ pub enum DecisionKind {
     ByArguments,
 }
 
-/// How much each decision counts.
+/// The weights of decisions.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<'a> {
     profile: Option<&'a Profile>,
@@ -47,7 +47,7 @@ impl<'a> Weights<'a> {
         }
     }
 
-    /// What questions cost.
+    /// The prices of questions.
     pub fn prices(&self) -> Prices {
         self.prices
     }
@@ -57,7 +57,7 @@ impl<'a> Weights<'a> {
         self.effort
     }
 
-    /// The weight of the numbers `first..=last`, all of which are decided alike: their frequency in the profile or in
+    /// The weight of the numbers `first..=last`, which are all decided alike: their frequency in the profile or in
     /// ordinary programs, times the weight of one such call. Linear in the known calls of the range.
     pub fn numbers(&self, arch: Arch, first: Nr, last: Nr, kind: DecisionKind) -> u64 {
         let profile = self.profile.unwrap_or_else(|| Profile::builtin(arch));

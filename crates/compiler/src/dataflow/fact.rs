@@ -1,4 +1,4 @@
-//! Facts: what tests have established about one value.
+//! Facts: properties of a value that tests have established.
 //!
 //! A [`Fact`] describes a set of 32-bit values that contains the actual one: an interval, bits known to be clear or
 //! set, and a few excluded single values. Each part is used to refine the others. The set may be larger than

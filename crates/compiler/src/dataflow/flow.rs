@@ -46,20 +46,20 @@ pub(crate) struct Flow {
 enum Does {
     Return,
     GoOn,
-    /// A test, and for which outcomes a result is needed.
+    /// A test, with the outcomes whose results are needed.
     Ask(Test, Operand, [bool; 2]),
 }
 
 /// The results for a block.
 #[derive(Clone, Debug)]
 struct Known {
-    /// The name by which values refer to the block; the block keeps it when its id changes.
+    /// The block's name in values; it stays when the block's id changes.
     name: u32,
     ops: Range<usize>,
     does: Does,
     /// The range of the edges that enter it.
     edges: Range<usize>,
-    /// The last update in which it was reachable.
+    /// The last update that found the block reachable.
     updates: u32,
     /// The state on entry; `None` if no input reaches the block.
     entry: Option<State>,
@@ -82,11 +82,11 @@ struct Edge {
     /// The block where it begins, and that block's name.
     from: BlockId,
     name: u32,
-    /// The outcome for which it is taken, for a side of a branch.
+    /// For a side of a branch, the outcome that takes it.
     side: Option<bool>,
 }
 
-/// The edges into each block that is not a return, in the order in which their first blocks are visited.
+/// The edges into each block that is not a return, in the order of visits to the blocks where they begin.
 #[derive(Debug, Default)]
 struct Edges {
     list: Vec<Edge>,
@@ -131,7 +131,7 @@ impl Flow {
         self.blocks[id.index()].has_redundant
     }
 
-    /// Applies new ids of blocks, some of which were removed.
+    /// Applies new ids of blocks; removed blocks have none.
     pub(crate) fn renumber(&mut self, new_ids: &[Option<BlockId>]) {
         let mut ids = new_ids.iter().map(Option::is_some);
         self.blocks.retain(|_| ids.next().unwrap_or(false));

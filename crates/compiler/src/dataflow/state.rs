@@ -7,7 +7,7 @@ use super::lists::{Draft, List};
 use super::live::written_by;
 use super::value::{Meaning, Memory, Place, SLOTS, Value, Values};
 
-/// The depth to which a value's operands are searched for facts.
+/// The maximum depth of the search for facts in a value's operands.
 const MAX_DEPTH: usize = 4;
 
 /// The state at one point of a program.

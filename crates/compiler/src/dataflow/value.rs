@@ -46,7 +46,7 @@ impl Meaning {
     }
 }
 
-/// Where a value can be.
+/// A place for a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// The accumulator.
@@ -146,7 +146,7 @@ impl Values {
         self.meanings[value.0 as usize]
     }
 
-    /// The constant that a value is.
+    /// The constant that a value describes; `None` for other values.
     pub fn constant(&self, value: Value) -> Option<u32> {
         match self.meaning(value) {
             Meaning::Constant(k) => Some(k),

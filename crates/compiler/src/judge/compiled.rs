@@ -2,9 +2,9 @@
 //!
 //! The proof compares the program with a ruleset, which has no instructions. If the prover misreads an instruction,
 //! it rejects correct programs; a wrong program passes only if its error and the misreading compensate each other.
-//! Two cheap checks guard against this: a compiled program has only the few kinds of instructions that emission and
-//! the passes make, and the reference interpreter and the evaluator of rulesets agree on calls near the constant of
-//! every branch ([`cover`], which says what it does not cover).
+//! Two cheap checks guard against this: a compiled program has only the few kinds of instructions that emission and the
+//! passes make, and the reference interpreter and the evaluator of rulesets agree on calls near the constant of every
+//! branch, within the limits of [`cover`].
 
 use tamis_abi::VariableIndex;
 use tamis_bpf::{AluOp, Op, Operand, Template, Test};

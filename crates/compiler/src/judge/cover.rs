@@ -41,7 +41,7 @@ struct Registers {
 /// The most values of a range that are run.
 const SWEPT_VALUES: u32 = 0x400;
 
-/// The instructions that are executed before values cease to be run; some 30 ms.
+/// The maximum number of instructions executed in a sweep over values; some 30 ms.
 const SWEPT_STEPS: u64 = 1 << 22;
 
 /// A program, and its coverage so far.
@@ -54,7 +54,7 @@ struct Coverage {
     waiting: VecDeque<SeccompData>,
     /// The instructions of the last run.
     path: Vec<usize>,
-    /// The ways in which branches with open outcomes were reached.
+    /// The visits of calls to branches with open outcomes.
     reached: Vec<Reached>,
     /// The executed instructions.
     steps: u64,

@@ -39,7 +39,7 @@ const NOTHING: Size = Size::Program {
     cost: None,
 };
 
-/// The form on which a pass works.
+/// The form that a pass rewrites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// Rules, before layout.
@@ -63,9 +63,9 @@ pub struct Claim {
 pub struct PassInfo {
     /// The name: an imperative in kebab-case.
     pub name: &'static str,
-    /// What it does, in one sentence without a full stop.
+    /// The effect, in one sentence without a full stop.
     pub summary: &'static str,
-    /// The form on which it works.
+    /// The form that it rewrites.
     pub stage: Stage,
     /// Its guarantees.
     pub claim: Claim,
@@ -87,7 +87,7 @@ pub struct Remark {
     pub pass: &'static str,
     /// The change, and the place.
     pub what: String,
-    /// The number of instructions saved, as far as the pass can tell.
+    /// The pass's estimate of the number of instructions saved.
     pub saved_insns: usize,
     /// The run of the pass.
     pub run: PassRun,
@@ -102,7 +102,7 @@ pub struct PassCx {
     /// The present run, and the number of remarks before it.
     run: PassRun,
     earlier_remarks: usize,
-    /// The calls by which programs are measured, if they are, and whether the kernel has a bitmap.
+    /// The calls for measuring programs, if requested, and whether the kernel has a bitmap.
     calls: Option<Rc<Workload>>,
     has_bitmap: bool,
     /// The blocks of the graph in reverse postorder; `None` after a pass changed the graph.
@@ -115,7 +115,7 @@ pub struct PassCx {
     max_rounds: usize,
     /// The number of runs of passes over rules.
     rule_runs: usize,
-    /// By pass, the last of these runs in which it processed the conditions of the rules.
+    /// By pass, its last run that processed the conditions of the rules.
     looked: Vec<(&'static str, usize)>,
 }
 
@@ -188,14 +188,14 @@ impl PassCx {
         flow
     }
 
-    /// Stores the flow for the passes that follow. It belongs to the graph for which it was requested: a pass that
-    /// changed the graph reports that at its end.
+    /// Stores the flow for later passes. It belongs to the graph as requested: a pass that changed the graph reports
+    /// that at its end.
     pub(crate) fn keep_flow(&mut self, flow: Flow) {
         self.flow = Some(flow);
         self.is_flow_new = true;
     }
 
-    /// Applies new ids of blocks, some of which were removed.
+    /// Applies new ids of blocks; removed blocks have none.
     pub(crate) fn renumber(&mut self, new_ids: &[Option<BlockId>]) {
         if let Some(flow) = &mut self.flow {
             flow.renumber(new_ids);
@@ -232,7 +232,7 @@ impl PassCx {
         true
     }
 
-    /// Starts a run of a pass, to which the remarks that follow belong.
+    /// Starts a run of a pass, for the remarks that follow.
     fn begin_run(&mut self, pass: &'static str, arch: Option<Arch>) {
         self.pass = pass;
         self.run.arch = arch;
@@ -257,7 +257,7 @@ impl PassCx {
         Condition::new(predicate, self.rule_runs)
     }
 
-    /// The last run in which the pass processed the conditions, or 0; sets it to the present run.
+    /// The pass's last run that processed the conditions, or 0; sets it to the present run.
     fn look(&mut self) -> usize {
         let (pass, now) = (self.pass, self.rule_runs);
         match self.looked.iter_mut().find(|(name, _)| *name == pass) {

@@ -11,7 +11,7 @@ use super::rules::{
 };
 use super::{BytecodePass, PassInfo, RulePass};
 
-/// The passes over rules, in the order in which they run.
+/// The passes over rules, in order of execution.
 pub const RULE_PASSES: [RulePass; 7] = [
     RulePass {
         info: simplify_predicates::INFO,
@@ -43,7 +43,7 @@ pub const RULE_PASSES: [RulePass; 7] = [
     },
 ];
 
-/// The passes over blocks, in the order in which they run.
+/// The passes over blocks, in order of execution.
 pub const BYTECODE_PASSES: [BytecodePass; 11] = [
     BytecodePass {
         info: merge_blocks::INFO,

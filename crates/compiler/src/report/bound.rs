@@ -20,7 +20,7 @@ use tamis_meter::{NumberCost, Workload, measure_numbers};
 use tamis_prover::{LimitReached, Limits, Space};
 use tamis_rules::{IntervalSet, Predicate};
 
-/// The most runs for which the best tree is computed.
+/// The maximum number of runs for computing the best tree.
 const MAX_EXACT_RUNS: usize = 12;
 
 /// The method of a bound.

@@ -16,7 +16,7 @@ pub struct PassTotal {
     pub pass: &'static str,
     /// The number of changes it applied.
     pub changes: usize,
-    /// The number of instructions by which they shortened the program, as far as the pass can tell.
+    /// The estimated number of instructions that they saved.
     pub saved_insns: usize,
 }
 

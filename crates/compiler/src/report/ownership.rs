@@ -1,4 +1,4 @@
-//! Ownership: the calls for which each instruction of a program is needed.
+//! Ownership: the calls that need each instruction of a program.
 //!
 //! For every call in the tables, the program is traversed with a known architecture and number and unknown arguments.
 //! Instructions reached before a load of an argument belong to the dispatch by number; instructions reached behind

@@ -238,7 +238,7 @@ impl<N: Number> Costs<N> {
         self.lower(first, last, best + asked);
     }
 
-    /// Cuts `count` parts of a length, the first of which begins with this run.
+    /// Cuts `count` parts of a length; the first of them begins with this run.
     fn cut_lanes<const LANES: usize>(
         &mut self,
         first: usize,

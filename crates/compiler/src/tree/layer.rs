@@ -1,7 +1,7 @@
 //! A layer: a line after questions about some of its values, and the costs of its parts that need no cut.
 //!
-//! A part with one decision costs nothing. A part in which all but a few single values have one decision may end in a
-//! chain of equality questions, a part with two decisions in a bit test.
+//! A part with one decision costs nothing. A part with one decision except for a few single values may end in a chain
+//! of equality questions, a part with two decisions in a bit test.
 
 use std::ops::Range;
 

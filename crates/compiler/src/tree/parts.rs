@@ -116,7 +116,7 @@ impl Around {
 pub(super) struct Cuts<'a> {
     /// The weights of all runs before each run, in this layer.
     before: &'a [u32],
-    /// The same in the layer in which the trees begin.
+    /// The same in the layer where the trees begin.
     whole_before: &'a [u32],
     /// Parts that may be cut anywhere.
     anywhere: Parts,

@@ -15,7 +15,7 @@ use crate::dag::{Dag, NodeId, Question};
 /// A set of runs: bit `i` is set if it contains the run with index `i`.
 type Subset = u32;
 
-/// A question about a subset, with the runs for which the answer is yes.
+/// A question about a subset, with the runs whose answer is yes.
 #[derive(Clone, Copy)]
 struct Choice {
     question: Question,

@@ -76,7 +76,7 @@ fn heavy(spans: &[Span]) -> Vec<usize> {
     heavy
 }
 
-/// How a part is decided.
+/// The choice for a part.
 enum Choice {
     Decided,
     /// By testing the heavy value of the layer.
@@ -101,11 +101,11 @@ pub(super) struct Table<'a, N> {
     parts: Vec<Parts>,
     /// The costs of parts without removed values.
     costs: Costs<N>,
-    /// By heavy value, the costs of parts from which it was removed last.
+    /// By heavy value, the costs of parts that lost it last.
     without: Vec<Without<N>>,
 }
 
-/// The costs of parts from which a value is removed. They begin at or before that value, and end at or behind it.
+/// The costs of parts without a removed value. They begin at or before that value, and end at or behind it.
 struct Without<N> {
     run: usize,
     /// By length of the parts, the index of the first cell.

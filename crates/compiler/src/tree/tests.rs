@@ -1,5 +1,4 @@
-//! What search trees must be: right, as cheap as their tables say, and the cheapest of all where all can be
-//! looked at.
+//! Tests of search trees: they are correct, as cheap as their tables, and the cheapest of all where all can be tried.
 
 use tamis_abi::SeccompData;
 
@@ -93,7 +92,7 @@ fn a_value_alone_between_agreeing_runs_takes_one_question() {
     assert_eq!(root, by_hand);
 }
 
-/// A source of small numbers; the same every time.
+/// A deterministic source of small numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -123,7 +122,7 @@ fn random_line(dag: &mut Dag, numbers: &mut Numbers, count: usize) -> Vec<Run> {
     runs
 }
 
-/// What a tree costs, asked for every run of the line.
+/// The cost of a tree for the runs of a line.
 fn tree_cost(dag: &Dag, root: NodeId, spans: &[Span], prices: Prices) -> u32 {
     let Node::Ask {
         question, yes, no, ..
@@ -142,7 +141,7 @@ fn tree_cost(dag: &Dag, root: NodeId, spans: &[Span], prices: Prices) -> u32 {
         + tree_cost(dag, no, &no_spans, prices)
 }
 
-/// The least cost of all trees that ask `>=` and `==` anywhere and end in bit tests, by trying them.
+/// The least cost of all trees with `>=` and `==` anywhere and bit tests at the end, found by trying them.
 fn least_cost(spans: &[Span], prices: Prices) -> u32 {
     let node = spans[0].node;
     if spans.iter().all(|span| span.node == node) {
@@ -247,7 +246,7 @@ fn small_numbers_hold_costs_below_their_limit_exactly() {
     }
 }
 
-/// What all parts cost in the layers from `depth` on, by trying all cuts: by depth, last and first run.
+/// The costs of all parts in all layers, found by trying all cuts: by depth, last and first run.
 fn costs_by_trying(layers: &[Layer<'_>], heavy: &[usize]) -> Vec<Vec<Vec<u32>>> {
     let size = layers[0].size();
     let mut all: Vec<Vec<Vec<u32>>> = Vec::new();
@@ -317,7 +316,7 @@ fn long_lines_are_decided_rightly_and_no_worse_than_by_halving() {
         let mut dag = Dag::new();
         let count = 7 + numbers.below(120) as usize;
         let mut runs = random_line(&mut dag, &mut numbers, count);
-        // It has no end: which of its values are the frequent ones nobody says.
+        // The last run has no end, so its frequent values are unknown.
         runs[count - 1].weight = 0;
         let prices = Prices::of(OBJECTIVES[round % 3]);
         let line = Line::new(Word::NR, &runs, prices, Effort::Full);
@@ -334,7 +333,7 @@ fn long_lines_are_decided_rightly_and_no_worse_than_by_halving() {
     }
 }
 
-/// The values of a line as runs of their own; of the last run the first.
+/// The values of a line as runs of their own; of the last run only the first value.
 fn one_by_one(spans: &[Span]) -> Vec<Span> {
     let mut values = Vec::new();
     for span in spans {
@@ -381,12 +380,12 @@ fn bits_send_most_of_a_neighbourhood_away_from_single_numbers() {
         });
         sum.sum::<f64>() / 134.0
     };
-    // Arguments have other ways to ask for bits.
+    // Lines of other words than the number get no bit tests that leave a line.
     let (with, without) = (mean(&mut dag, Word::NR), mean(&mut dag, Word::IP_LOW));
     assert!(with < 0.9 * without, "{with} {without}");
 }
 
-/// A line in which each of some values weighs alike, and those that are `denied` nothing.
+/// A line of some values with equal weights, except for `denied` values with weight 0.
 fn allowed_but(dag: &mut Dag, values: std::ops::Range<u32>, denied: &[u32]) -> Vec<Run> {
     let (allow, deny) = (dag.ret(1), dag.ret(0));
     let run = |value: u32| {
@@ -400,7 +399,7 @@ fn allowed_but(dag: &mut Dag, values: std::ops::Range<u32>, denied: &[u32]) -> V
     (0..=values.end).map(run).collect()
 }
 
-/// The weight of all questions about the values of a line, and whether they find their decisions.
+/// The weight of all questions about the values of a line; checks that they find their decisions.
 fn asked(dag: &Dag, root: NodeId, runs: &[Run]) -> u64 {
     let mut sum = 0;
     for run in runs {
@@ -433,7 +432,7 @@ fn bit_tests_on_small_intervals_are_right_and_pay() {
     assert!(with < without - without / 200, "{with} {without}");
 }
 
-/// The cost of a part if a bit test is its first question and the line that the test leaves gets its tree.
+/// The cost of a part that begins with a bit test, with the tree for the remaining line.
 fn cost_with_bit_test(
     dag: &mut Dag,
     line: &Line,
@@ -471,7 +470,7 @@ fn bit_tests_cost_no_more_than_is_said_of_them() {
         for test in of_line.filter(|test| test.last + 1 < line.spans.len()) {
             let cost = cost_with_bit_test(&mut dag, &line, &tests, *test);
             let said = test.cost;
-            // The weights of what a test leaves of a run are rounded.
+            // The weights of the rests of runs are rounded.
             if cost > said + said / 200 {
                 assert!(cost < said + said / 10, "{test:?} {cost}");
                 dearer += 1;
@@ -480,11 +479,11 @@ fn bit_tests_cost_no_more_than_is_said_of_them() {
         }
     }
     assert!(all > 200, "{all}");
-    // A second test that leaves few runs may be counted on, and not be found in so short a line.
+    // The estimate may assume a second test that leaves few runs, which the search omits for such a short line.
     assert!(dearer * 1000 <= all, "{dearer} {all}");
 }
 
-/// What it costs to cut a line at its weighted median until nothing is left to decide.
+/// The cost of cutting a line at its weighted median until single runs remain.
 fn halving_cost(line: &Line, from: usize, to: usize) -> u32 {
     if to - from == 1 {
         return 0;
@@ -528,8 +527,7 @@ fn many_values_take_little_more_than_a_question_each_if_length_counts() {
             }
         }
     }
-    // Two of these are the decisions.
-    // The tables of short parts and the cuts between parts.
+    // The tables of short parts and the cuts between parts; `seen` also has the two decisions.
     let cuts = values as usize / 24;
     assert!(seen.len() - 2 <= values as usize + cuts, "{}", seen.len());
     for value in [0, 1, 2, 3, 4499, 4500, 8996, 8997, 8998, u32::MAX] {

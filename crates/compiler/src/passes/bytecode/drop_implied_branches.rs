@@ -1,6 +1,6 @@
 //! Remove tests with a known outcome.
 //!
-//! # What
+//! # Effect
 //! A branch becomes a jump if the tested value, and the tests passed on all paths so far, imply the outcome:
 //! `jge #0`, a range inside an earlier one, a bit cleared by a mask.
 //!
@@ -14,7 +14,7 @@
 //! Where paths merge, only facts common to all paths are kept. Facts are about values, not about registers: they
 //! remain true after another word is loaded.
 //!
-//! # What it never does
+//! # Limits
 //! It keeps a test whose outcome is known only on some paths.
 //!
 //! # Cost

@@ -1,6 +1,6 @@
 //! Remove instructions that write a value already present.
 //!
-//! # What
+//! # Effect
 //! A load, copy, store or calculation is removed if its destination already holds the same value, on every path to
 //! it.
 //!
@@ -16,7 +16,7 @@
 //! Values have the same name only if they are equal for every input; where paths with different values merge, the
 //! value gets a new name. After a store the scratch word has the stored value, whether from A or from X.
 //!
-//! # What it never does
+//! # Limits
 //! It does not copy a value from another register, and changes nothing if only some of the paths provide the value.
 //!
 //! # Cost

@@ -1,6 +1,6 @@
 //! Drop blocks that no path reaches.
 //!
-//! # What
+//! # Effect
 //! Removes every block that cannot be reached from the entry.
 //!
 //! # Before/After
@@ -13,7 +13,7 @@
 //! # Why it is sound
 //! Unreachable code has no effect on the result.
 //!
-//! # What it never does
+//! # Limits
 //! It does not decide whether a branch can go only one way; the passes that remove branches do.
 //!
 //! # Cost

@@ -1,6 +1,6 @@
 //! Remove instructions whose result is never read.
 //!
-//! # What
+//! # Effect
 //! A load, copy, store or calculation is removed if, on every path, its destination is overwritten, or the program
 //! ends, before it is read.
 //!
@@ -14,7 +14,7 @@
 //! An instruction affects the rest of the program only by its result. The exception is a division by X, which is
 //! kept, because dividing by zero ends the program.
 //!
-//! # What it never does
+//! # Limits
 //! It does not move an instruction to the one path that reads its result.
 //!
 //! # Cost

@@ -1,6 +1,6 @@
 //! Replace values known to be constant by constants.
 //!
-//! # What
+//! # Effect
 //! A calculation, copy or load from scratch memory with a known constant as its result becomes a load of the
 //! constant; a right operand X with a known value becomes a constant; `ret a` with a known A returns the constant. A
 //! value is known if it is computed from constants, or if the tests on all paths leave only one.
@@ -14,7 +14,7 @@
 //! # Why it is sound
 //! The constant equals the result of the instruction.
 //!
-//! # What it never does
+//! # Limits
 //! It does not change loads from `seccomp_data` and `and #k`, because the kernel's action cache emulates these, but
 //! not loads of constants. It never divides by a constant zero, which the kernel rejects.
 //!

@@ -1,6 +1,6 @@
 //! Join two blocks that always run one after the other.
 //!
-//! # What
+//! # Effect
 //! A block with only one predecessor, which jumps to it unconditionally, is appended to that predecessor.
 //!
 //! # Before/After
@@ -13,7 +13,7 @@
 //! # Why it is sound
 //! The same instructions run in the same order.
 //!
-//! # What it never does
+//! # Limits
 //! It never copies a block with other predecessors.
 //!
 //! # Cost

@@ -1,6 +1,6 @@
 //! Merge equal blocks.
 //!
-//! # What
+//! # Effect
 //! Blocks with the same instructions and the same end become one. Blocks are compared after their successors, so
 //! equal tails merge from the end upwards; returns are the simplest case.
 //!
@@ -13,7 +13,7 @@
 //! # Why it is sound
 //! The effect of a block depends only on registers, memory and input, not on its position.
 //!
-//! # What it never does
+//! # Limits
 //! It does not split blocks to merge common ends of blocks that begin differently.
 //!
 //! # Cost

@@ -1,6 +1,6 @@
 //! Replace a branch with two equal targets.
 //!
-//! # What
+//! # Effect
 //! A branch with the same block on both sides becomes an unconditional jump.
 //!
 //! # Before/After
@@ -11,7 +11,7 @@
 //! # Why it is sound
 //! A test changes neither registers nor memory.
 //!
-//! # What it never does
+//! # Limits
 //! It does not compare blocks: `merge-blocks` merges equal ones.
 //!
 //! # Cost

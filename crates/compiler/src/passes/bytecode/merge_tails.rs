@@ -1,6 +1,6 @@
 //! Let a block fall into another one with the same end.
 //!
-//! # What
+//! # Effect
 //! If a block ends with all instructions and the end of another block, these are removed, and the block continues
 //! with the other.
 //!
@@ -14,7 +14,7 @@
 //! # Why it is sound
 //! The same instructions run in the same order.
 //!
-//! # What it never does
+//! # Limits
 //! It adds no jumps: only one block can directly precede another, so a block with an unconditional predecessor gets
 //! no second one. It does not consider returns, which are shared anyway, and it makes no new blocks of common tails.
 //!

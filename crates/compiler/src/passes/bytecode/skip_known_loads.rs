@@ -1,8 +1,9 @@
 //! Enter a block behind the loads that an edge doesn't need.
 //!
-//! # What
-//! If on one side of a branch the registers already hold what the first instructions of the next block load, but not
-//! on other edges into that block, the block is split: the side leads behind the loads.
+//! # Effect
+//! If on one side of a branch the registers already hold the values that the first instructions of the next block load,
+//! but not on other edges into that block, the block is split: the side leads behind the loads.
+//!
 //! # Before/After
 //! ```text
 //!    ld [16]                 ld [16]
@@ -16,7 +17,7 @@
 //! # Why it is sound
 //! Every value that is read behind the entry is the same as if the instructions before it had run.
 //!
-//! # What it never does
+//! # Limits
 //! It does not change blocks that end with an unconditional jump: the first part of a split block falls into the
 //! second, and a block that fell into it before would need a jump. It never skips a division by X, which may end the
 //! program.

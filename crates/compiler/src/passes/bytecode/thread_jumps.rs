@@ -1,6 +1,6 @@
 //! Redirect jumps past blocks with a known outcome.
 //!
-//! # What
+//! # Effect
 //! An edge is redirected past blocks whose outcome is known on that edge: because they end with a jump, or because
 //! the tests on the path to the edge imply the outcome, even if the block has to test on other edges. Instructions
 //! are skipped if no later instruction reads their results, or if their destinations already hold these. A jump to a
@@ -17,7 +17,7 @@
 //! program to its beginning, so the set of values read behind a target is final, and the facts at an edge come from
 //! unchanged blocks.
 //!
-//! # What it never does
+//! # Limits
 //! It does not copy instructions, and it never skips a division by X, which may end the program.
 //!
 //! # Cost
@@ -127,7 +127,7 @@ impl Threader<'_> {
         }
     }
 
-    /// The farthest block to which an edge with this state can be redirected.
+    /// The farthest block that an edge with this state can be redirected to.
     fn follow(&mut self, target: BlockId, state: &State) -> BlockId {
         let mut farthest = target;
         let mut there = *state;
@@ -188,7 +188,7 @@ mod tests {
     use super::INFO;
     use crate::passes::support::testing::check_bytecode;
 
-    /// Compares what the pass makes of branches on the number that lead to `yes` or `no`.
+    /// Compares the result of the pass for branches on the number that lead to `yes` or `no`.
     fn check(branches: &str, threaded: &str) {
         check_bytecode(
             &INFO,

@@ -1,6 +1,6 @@
 //! Drop rules with the same action as the default.
 //!
-//! # What
+//! # Effect
 //! Removes numbers from a rule whose action is the section's default if no later rule has another action for them,
 //! and the rule if no numbers remain.
 //!
@@ -15,7 +15,7 @@
 //! A call that no longer matches the rule can match only rules with the same action, or none, which gives the
 //! default.
 //!
-//! # What it never does
+//! # Limits
 //! It doesn't compare the condition with those of later rules.
 //!
 //! # Cost

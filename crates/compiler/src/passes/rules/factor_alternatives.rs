@@ -1,6 +1,6 @@
 //! Test common parts of alternatives once.
 //!
-//! # What
+//! # Effect
 //! Alternatives that are lists of requirements and have a part in common are merged into one: the part, and the
 //! alternatives without it. Every alternative is merged by the part that most alternatives have; an alternative that
 //! shares no part is not changed. Requirements that are lists of alternatives are treated dually.
@@ -14,7 +14,7 @@
 //! # Why it is sound
 //! Distributivity; the order of parts does not affect a condition.
 //!
-//! # What it never does
+//! # Limits
 //! It never repeats a part, so a condition never gets more tests. It does not search for the factoring with the
 //! fewest tests, which is a hard problem.
 //!
@@ -85,7 +85,7 @@ fn factor(kind: ListKind, lists: &[Predicate]) -> Option<Predicate> {
 
 /// Whether two lists may have a part in common; true if this takes hashing.
 fn may_share(kind: ListKind, lists: &[Predicate]) -> bool {
-    /// The most parts for which comparing each pair is faster than hashing.
+    /// The maximum number of parts that are compared pairwise; hashing is faster for more.
     const FEW: usize = 16;
     let parts = |list| kind.dual().parts(list);
     if lists.iter().map(|list| parts(list).len()).sum::<usize>() > FEW {
@@ -147,8 +147,8 @@ impl<'a> Parts<'a> {
         found
     }
 
-    /// For each list the number of the part by which it is merged, which is the one that most lists share; `None` if
-    /// no two lists are merged.
+    /// For each list the number of the part that it is merged by, which is the one that most lists share; `None` if no
+    /// two lists are merged.
     fn shared(&self) -> Option<Vec<Option<usize>>> {
         if self.counts.iter().all(|count| *count == 1) {
             return None;

@@ -1,6 +1,6 @@
 //! Replace value sets by masks.
 //!
-//! # What
+//! # Effect
 //! A set of all values with certain bits fixed becomes a mask. A set that contains such values, with one free bit
 //! among others, becomes a mask and the rest, if the rest has enough fewer intervals to save instructions.
 //!
@@ -13,7 +13,7 @@
 //! # Why it is sound
 //! The set has as many values as the free bits have combinations, and all its values agree in the other bits.
 //!
-//! # What it never does
+//! # Limits
 //! It does not change ranges, nor sets of two intervals unless the fixed bits are all zero: a mask with a comparison
 //! takes two instructions. Sets of more than 64 values are only considered as a whole.
 //!

@@ -1,6 +1,6 @@
 //! Merge tests of masks.
 //!
-//! # What
+//! # Effect
 //! Requirements about bits of one operand become one mask; two alternatives with one mask that differ in one bit
 //! become a mask without this bit.
 //!
@@ -14,7 +14,7 @@
 //! A mask fixes bits: two requirements fix the bits of both, and two alternatives for both values of a bit do not fix
 //! it.
 //!
-//! # What it never does
+//! # Limits
 //! It does not search for the fewest masks that cover the alternatives: pairs are merged in the order of the parts.
 //!
 //! # Cost

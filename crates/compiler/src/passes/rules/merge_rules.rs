@@ -1,6 +1,6 @@
 //! Merge rules with one action.
 //!
-//! # What
+//! # Effect
 //! A rule is merged with an earlier one with the same action if both have the same condition, which unites their
 //! numbers, or the same numbers, which makes their conditions alternatives, and no rule between them has another
 //! action for one of its numbers. The merged rule has the place and the origin of the earlier one.
@@ -14,10 +14,10 @@
 //! ```
 //!
 //! # Why it is sound
-//! Neighbouring rules can be swapped if they share no number or have the same action. So the later rule can be moved
-//! up to the earlier one, and two neighbours with one action match what either matches.
+//! Neighbouring rules can be swapped if they share no number or have the same action. So the later rule can be moved up
+//! to the earlier one, and two neighbours with one action are equivalent to a rule that matches the calls of both.
 //!
-//! # What it never does
+//! # Limits
 //! It never moves a rule past one with a number in common and another action, whatever the conditions are.
 //!
 //! # Cost

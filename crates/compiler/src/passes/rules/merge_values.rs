@@ -1,6 +1,6 @@
 //! Merge tests of one operand into a value set.
 //!
-//! # What
+//! # Effect
 //! In a list of alternatives or of requirements, the comparisons and value sets of one operand become one value set,
 //! at the place of the first. A set of one value or of one range becomes a comparison. A mask of leading bits counts
 //! as a range: `arg0.low & 0x80000000 == 0x0` tests that a descriptor is not negative.
@@ -15,7 +15,7 @@
 //! A test of one operand is a set of its values; alternatives unite sets, requirements intersect them, and the order
 //! of parts does not affect a condition.
 //!
-//! # What it never does
+//! # Limits
 //! It does not merge tests of a half with tests of the whole, other masks, or comparisons of two operands.
 //!
 //! # Cost

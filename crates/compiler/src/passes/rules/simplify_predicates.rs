@@ -1,6 +1,6 @@
 //! Simplify conditions.
 //!
-//! # What
+//! # Effect
 //! Flattens lists inside lists of the same kind, removes constants, double negations and repeated parts,
 //! unwraps lists of one, and turns tests that always or never hold into constants.
 //!
@@ -13,7 +13,7 @@
 //! # Why it is sound
 //! Each step is a law of Boolean algebra: associativity, identity, annihilation, idempotence, involution.
 //!
-//! # What it never does
+//! # Limits
 //! It does not change tests except constant ones, and neither distributes nor reorders, so it never makes a condition
 //! larger, and parts keep their order.
 //!
@@ -66,7 +66,7 @@ fn is_simple(predicate: &Predicate) -> bool {
 }
 
 fn all_differ(parts: &[Predicate]) -> bool {
-    /// The most parts for which comparing each pair is faster than hashing.
+    /// The maximum number of parts that are compared pairwise; hashing is faster for more.
     const FEW: usize = 8;
     if parts.len() <= FEW {
         let rest = |index| &parts[index + 1..];

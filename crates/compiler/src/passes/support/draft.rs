@@ -1,9 +1,8 @@
 //! The rules of one architecture while passes work on them.
 //!
-//! Passes evaluate the same conditions repeatedly. Each [`Condition`] therefore stores the run in which it was made,
-//! so that a pass processes only conditions that are new to it, and, once computed, its hash and its number of tests.
-//! The numbers of all rules are [divided](Cuts) into pieces once; passes remove and merge pieces, and never add
-//! borders.
+//! Passes evaluate the same conditions repeatedly. Each [`Condition`] therefore stores the run that made it, so that a
+//! pass processes only conditions that are new to it, and, once computed, its hash and its number of tests. The numbers
+//! of all rules are [divided](Cuts) into pieces once; passes remove and merge pieces, and never add borders.
 
 use std::cell::OnceCell;
 
@@ -39,7 +38,7 @@ pub(crate) struct DraftRule {
 #[derive(Clone)]
 pub(in crate::passes) struct Condition {
     predicate: Predicate,
-    /// The run in which a pass made it; 0 for a condition of the user.
+    /// The run of the pass that made it; 0 for a condition of the user.
     made_in: usize,
     hash: OnceCell<u64>,
     tests: OnceCell<usize>,

@@ -12,7 +12,7 @@ use tamis_meter::Cost;
 use super::draft::Draft;
 use crate::passes::Remark;
 
-/// The size of the rules or the program on which a pass works.
+/// The size of the rules or the program that a pass rewrites.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
     /// The rules of one architecture.

@@ -98,8 +98,8 @@ pub(in crate::passes) fn rewrite_parts(
     made
 }
 
-/// The operand and the values for which a test holds, if it tests the value of one operand. A mask of a contiguous
-/// run of leading bits is a range.
+/// The operand and the values that satisfy a test, if it tests the value of one operand. A mask of a contiguous run of
+/// leading bits is a range.
 pub(in crate::passes) fn values(test: &Test) -> Option<(Operand, IntervalSet<u64>)> {
     match test {
         Test::In { operand, set } => Some((*operand, set.clone())),

@@ -1,12 +1,12 @@
-//! Bit tests with a decision for yes: for no, a line of few runs is left.
+//! Bit tests that decide if the answer is yes; if it is no, a line of few runs remains.
 //!
-//! They pay where single numbers stand out from a neighbourhood of one decision. Of 0 to 102 without 41 and 56, all
-//! numbers that have bit 1, 2 or 6 are decided by one question; 41 and 56 and fourteen other numbers are left. The
-//! bits follow from the part and the decision: all bits of the decision's values that no other value has. The values
-//! without these bits are the line that is left.
+//! They pay where single numbers stand out from a neighbourhood of one decision. Of the numbers 0 to 102 without 41 and
+//! 56, one question decides all that have bit 1, 2 or 6; 41, 56 and fourteen other numbers remain. The bits follow from
+//! the part and the decision: all bits of the decision's values that no other value has. The remaining line has the
+//! values without these bits.
 //!
-//! For each first run one sweep over the following [`MAX_RUNS`] runs finds the tests. The cost of the line that is left
-//! isn't computed but bounded from above: by halving it, or by a chain of equality questions.
+//! For each first run one sweep over the following [`MAX_RUNS`] runs finds the tests. The cost of the remaining line
+//! isn't computed but bounded from above: by halving, or by a chain of equality questions.
 
 use super::rest::{Grain, Rest};
 use super::two_decisions::bits_of;
@@ -14,10 +14,10 @@ use crate::cost::Prices;
 use crate::dag::NodeId;
 use crate::tree::{Span, question_cost};
 
-/// The most runs of a part: in longer ones hardly a bit is left that none of the others has.
+/// The longest part, in runs: longer ones rarely have a bit that no other value has.
 const MAX_RUNS: usize = 12;
 
-/// The fewest runs of other decisions: one is found by one or two questions in any case.
+/// The minimum number of runs of other decisions: a single one takes at most two questions anyway.
 const MIN_OTHERS: u32 = 2;
 
 /// The bit tests of a line.
@@ -25,9 +25,9 @@ pub(in crate::tree) struct OneLineTests<'a> {
     /// The line.
     pub(in crate::tree) rest: Rest<'a>,
     prices: Prices,
-    /// In order of first run.
+    /// Ordered by first run.
     tests: Vec<OneLineTest>,
-    /// By first run, where its tests begin, and where the last one's end.
+    /// By first run, the index of its first test; with one more entry for the end.
     starts: Vec<usize>,
 }
 
@@ -40,15 +40,15 @@ pub(in crate::tree) struct OneLineTest {
     pub(in crate::tree) last: usize,
     /// The bits.
     pub(in crate::tree) bits: u32,
-    /// The decision of all values that have one of them.
+    /// The decision of all values with one of them.
     pub(in crate::tree) decision: NodeId,
-    /// A tree that asks for them first costs no more.
+    /// An upper bound of the cost of a tree that begins with this test.
     pub(in crate::tree) cost: u32,
 }
 
 impl<'a> OneLineTests<'a> {
-    /// Finds the bit tests of a line whose values have the bits `known` clear. Its runs consist of grains; the values of
-    /// runs without grains are equally frequent. Linear in the runs.
+    /// Finds the bit tests of a line whose values have the bits `known` clear. Its runs consist of grains; the values
+    /// of runs without grains are equally frequent. Linear in the runs.
     pub(in crate::tree) fn new(
         spans: &'a [Span],
         grains: &'a [Grain],
@@ -78,7 +78,7 @@ impl<'a> OneLineTests<'a> {
         &self.tests[self.starts[first]..self.starts[first + 1]]
     }
 
-    /// Adds the tests that rid the parts beginning with a run of a decision.
+    /// Adds the tests that take a decision's values out of the parts that begin with a run.
     fn add_tests(&mut self, first: usize, decision: NodeId) {
         let (mut used, mut reach, mut others) = (0, 0, 0);
         let (mut whole, mut kept) = (0, 0);
@@ -109,8 +109,8 @@ impl<'a> OneLineTests<'a> {
         }
     }
 
-    /// What asking for these bits, which only values with the decision have, and deciding what is left takes
-    /// at most; `None` if more than half of the whole weight would be left.
+    /// An upper bound of the cost of a test of these bits, which only values with the decision have, and of the
+    /// remaining line; `None` if more than half of the weight remains.
     fn cost(
         &self,
         first: usize,
@@ -150,13 +150,13 @@ impl<'a> OneLineTests<'a> {
     }
 }
 
-/// Values that a chain of equality questions would take out.
+/// The values that a chain of equality questions decides.
 #[derive(Default)]
 struct Links {
-    /// The heaviest first.
+    /// In descending order.
     weights: [u32; MAX_RUNS],
     count: usize,
-    /// Whether there is a run among them.
+    /// Whether one of them is a run of several values.
     has_run: bool,
 }
 

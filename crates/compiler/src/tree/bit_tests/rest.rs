@@ -1,8 +1,8 @@
-//! What a bit test leaves of a line: the values that have none of some bits.
+//! The rest of a line after a bit test: the values that have none of some bits.
 //!
-//! A comparison keeps runs whole; a bit test splits them. The rest of a run is described by its first and its last value;
-//! not all values between need to be in it. Runs without such a value vanish, and neighbours of one decision become one
-//! run.
+//! A comparison keeps runs whole; a bit test splits them. The rest of a run is given by its first and last value, but
+//! need not contain all values between. Runs without remaining values disappear, and neighbours of one decision are
+//! merged.
 
 use super::two_decisions::{bits_of, common_bits, first_without};
 use crate::tree::Span;
@@ -24,7 +24,7 @@ fn count_clear(first: u32, last: u32, bits: u32) -> u64 {
 fn count_clear_below(end: u64, bits: u32) -> u64 {
     let bits = u64::from(bits);
     let (mut count, mut rest) = (0, end);
-    // The values that agree with `end` above its bit `top` and have that bit clear, for each such bit.
+    // For each set bit `top` of `end`, the values that agree with `end` above `top` and have `top` clear.
     while let Some(top) = rest.checked_ilog2() {
         let below = (1_u64 << top) - 1;
         count += 1_u64 << (!bits & below).count_ones();
@@ -36,17 +36,17 @@ fn count_clear_below(end: u64, bits: u32) -> u64 {
     count
 }
 
-/// Runs, the bits that all their values have clear by earlier tests, and the frequency of the values.
+/// Runs, the bits that earlier tests have shown to be clear in all values, and the frequencies of the values.
 pub(in crate::tree) struct Rest<'a> {
     pub(in crate::tree) spans: &'a [Span],
     /// The bits that are known to be clear.
     pub(in crate::tree) known: u32,
-    /// By run; none where all values are equally frequent.
+    /// By run, its grains; none if all values are equally frequent.
     grains: Vec<&'a [Grain]>,
 }
 
 impl<'a> Rest<'a> {
-    /// Of runs that consist of grains; the values of runs without grains are equally frequent.
+    /// The rest of a line of runs that consist of grains; the values of runs without grains are equally frequent.
     pub(in crate::tree) fn new(spans: &'a [Span], grains: &'a [Grain], known: u32) -> Rest<'a> {
         let of_span = |span: &Span| {
             let start = grains.partition_point(|grain| grain.first < span.first);
@@ -87,7 +87,7 @@ impl<'a> Rest<'a> {
         })
     }
 
-    /// The weight of a run without its values that have one of these bits; some have one and some have none.
+    /// The weight of those values of a run that have none of these bits; some of its values have one.
     fn weight_clear(&self, at: usize, bits: u32) -> u32 {
         let span = &self.spans[at];
         let ratio = |first: u32, last: u32| {
@@ -122,7 +122,7 @@ fn are_equally_frequent(grains: &[Grain]) -> bool {
     })
 }
 
-/// Adds a run behind others; neighbours of one decision become one.
+/// Appends a run, or merges it with the last one if both have one decision.
 pub(in crate::tree) fn push(side: &mut Vec<Span>, span: Span) {
     match side.last_mut() {
         Some(before) if before.node == span.node => {

@@ -1,13 +1,14 @@
 //! Bit tests with a decision on each side.
 //!
 //! Where every fourth number has another decision than its neighbours, comparisons need a question for each of them;
-//! `is one of the two lowest bits set` answers for all. The mask follows from the values of both decisions: it must
-//! not have bits of the values whose answer is no, and may have all other bits of the values whose answer is yes.
+//! the question whether one of the two lowest bits is set decides all. The mask follows from the values of both
+//! decisions: it must not have bits of the values whose answer is no, and may have all other bits of the values whose
+//! answer is yes.
 
 use crate::tree::Span;
 
-/// A mask of which every value of `set` has a bit and none of `clear` does, if there is one. Values in
-/// neither may answer as they like. Linear.
+/// A mask that has a bit of every value of `set` and no bit of any value of `clear`, if there is one. Values in neither
+/// are don't-cares. Linear.
 pub(in crate::tree) fn separating_mask<'a>(
     set: impl Iterator<Item = &'a Span>,
     clear: impl Iterator<Item = &'a Span>,
@@ -49,7 +50,7 @@ fn varying_bits(span: &Span) -> u32 {
 pub(in crate::tree) fn first_without(first: u32, mask: u32) -> Option<u32> {
     let mut value = first;
     while value & mask != 0 {
-        // The highest of them only goes by counting up past it.
+        // The highest of these bits becomes clear only by counting up past it.
         let top = u32::BITS - 1 - (value & mask).leading_zeros();
         value = (value >> top).checked_add(1)?.checked_mul(1 << top)?;
     }
