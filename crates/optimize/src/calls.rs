@@ -1,4 +1,4 @@
-//! The calls by which programs are rated: those of the profile or of ordinary programs, with their weights.
+//! The calls that programs are rated with: those of the profile or of ordinary programs, with their weights.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub(super) struct Calls {
 /// The number of parts of one recorded call that its argument lists share.
 const PARTS_PER_CALL: f64 = 1024.0;
 
-/// The architectures of an input: those of the lifted ruleset, else those that the programs compare with.
+/// The architectures of an input: those of the lifted ruleset, otherwise those that the programs compare with.
 pub(super) fn archs(stack: &[Program], lifted: &[Lifted]) -> Vec<Arch> {
     if let Some(lifted) = lifted.first() {
         let archs = lifted.ruleset.sections().iter().map(|section| section.arch);
@@ -82,8 +82,8 @@ impl Calls {
     }
 }
 
-/// How a number is decided without the bitmap; a program may prevent the bitmap from answering a number that it
-/// allows.
+/// The kind of the decision for a number without the bitmap; a program may prevent the bitmap from answering a number
+/// that it allows.
 fn kind(section: Option<&Section>, nr: Nr) -> DecisionKind {
     let Some(section) = section else {
         return DecisionKind::ByArguments;

@@ -12,9 +12,9 @@
 //! Results compiled from a policy need fewer checks, because only one side has instructions: see
 //! [`compiled`](tamis_compiler::judge::compiled).
 //!
-//! A disagreement between judges is a bug of tamis, which is an error with the call that shows it. If it is not
-//! settled whether a branch can go one way, there is a result only if both diagrams and gates prove equality. A
-//! cancelled judgement gives no result: it would have had fewer checks than one without a deadline.
+//! A disagreement between judges is a bug of tamis, reported as an error with the call that shows it. If it is unknown
+//! whether a branch can go one way, there is a result only if both diagrams and gates prove equality. A cancelled
+//! judgement gives no result, because it has fewer checks than one without a deadline.
 
 mod narrowed;
 
@@ -51,7 +51,7 @@ const OPINION: Limits = Limits {
 pub struct Judged {
     /// The method of the proof for every call.
     pub method: Method,
-    /// The calls on which the reference interpreter agrees.
+    /// The calls with the same actions by the reference interpreter.
     pub agreement: Agreement,
     /// Whether gates, as well as diagrams, proved equality; otherwise they reached a limit or were not used.
     pub do_gates_agree: bool,

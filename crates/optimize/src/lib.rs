@@ -114,7 +114,7 @@ pub fn optimise(
     Ok(proved::with_rejected(best, rejected))
 }
 
-/// Candidates for a better result, and the ways that gave none.
+/// Candidates for a better result, and the methods that gave none.
 fn candidates(
     input: &proved::Input<'_>,
     lift: Lift,
@@ -220,8 +220,8 @@ fn lay_out(
     Ok(without_arch_check(&program, options))
 }
 
-/// The program behind its first test, which is whether the architecture is that of x86_64; `None` if it begins with
-/// anything else.
+/// The program without its first test, which compares the architecture with that of x86_64; `None` if it begins with
+/// anything else, except a return.
 fn without_arch_check(program: &Program, options: &CompileOptions) -> Option<Program> {
     let mut graph = Cfg::from_program(program);
     let entry = graph.block(graph.entry());

@@ -1,7 +1,7 @@
 //! Lifting: from programs to equivalent rulesets.
 //!
 //! The prover computes the function of a stack of programs; its decompiler expresses it as a ruleset. A set of values
-//! can be expressed in several ways, none of which always gives the best program, so each is tried. A ruleset has
+//! can be expressed in several forms, and no form always gives the best program, so each is tried. A ruleset has
 //! actions per architecture, so a filter that does not test the architecture has no ruleset. It is lifted as if all
 //! calls were x86_64 calls, whose sections cover every number together with those of x32, and the test of the
 //! architecture is then removed from the program.

@@ -15,23 +15,23 @@ use tamis_compiler::CompileError;
 use tamis_compiler::ProofEffort;
 use tamis_compiler::Remark;
 
-/// The way in which a result was made.
+/// The method that made a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// As one program, laid out from the lifted ruleset of the input.
+    /// Compilation of the lifted ruleset to one program.
     LaidOutAnew,
-    /// The same as several programs, because one would be too long.
+    /// Compilation of the lifted ruleset to several programs, because one would be too long.
     Split,
-    /// With a new dispatch, while each program keeps its questions about arguments.
+    /// A new dispatch; each program keeps its questions about arguments.
     Redispatched,
-    /// By bytecode passes over each program of the input.
+    /// Bytecode passes over each program of the input.
     Passes,
-    /// Not at all: nothing better was found, and the result is the input.
+    /// None: nothing better was found, and the result is the input.
     Unchanged,
 }
 
 impl How {
-    /// The rank of a way by how much of the input it replaces; higher replaces more.
+    /// The rank of a method by the part of the input that it replaces; higher replaces more.
     fn reach(self) -> u8 {
         match self {
             How::LaidOutAnew | How::Split => 3,
@@ -55,7 +55,7 @@ pub(super) struct Input<'a> {
     pub(super) before: Rating,
     pub(super) archs: Vec<Arch>,
     pub(super) effort: &'a ProofEffort,
-    /// Whether a proof can skip diagrams, because that of the input reaches a limit.
+    /// Whether a proof can skip diagrams, because the diagram of the input reaches a limit.
     pub(super) is_beyond_diagrams: bool,
 }
 
@@ -83,7 +83,7 @@ impl Optimised {
         self.stack.programs()
     }
 
-    /// The way in which they were made.
+    /// The method that made them.
     pub fn how(&self) -> How {
         self.how
     }
@@ -113,14 +113,14 @@ impl Optimised {
         self.judged.as_ref()
     }
 
-    /// The ways that replace more of the input than the one taken, with the reason why each was not taken, in order
-    /// of rank.
+    /// The methods that replace more of the input than the chosen one, with the reasons why they were not chosen, in
+    /// order of rank.
     pub fn rejected(&self) -> &[Rejected] {
         &self.rejected
     }
 }
 
-/// The candidate as a result, if it is proved equivalent to the input, else the reason why not.
+/// The candidate as a result, if it is proved equivalent to the input, otherwise the reason for its rejection.
 ///
 /// # Errors
 /// If it is not equivalent.
@@ -131,7 +131,7 @@ pub(super) fn prove(
 ) -> Result<Result<Optimised, Why>, CompileError> {
     let stack = input.stack.programs();
     let same_kind = stack.len() == candidate.programs.len() || candidate.programs.len() == 1;
-    // A program that is split is compared as the kernel runs it, as the only filter.
+    // The input of a split is compared as the kernel runs it, as the only filter of a task.
     let given = Subject::programs(stack);
     let given = match same_kind {
         true => Subject::whole(&given),
@@ -193,10 +193,10 @@ pub(super) fn unchanged(input: Input<'_>) -> Optimised {
     }
 }
 
-/// The result with the rejected ways that replace more: the best attempt of each.
+/// The result with the rejected methods that replace more: the best attempt of each.
 pub(super) fn with_rejected(mut optimised: Optimised, mut rejected: Vec<Rejected>) -> Optimised {
     rejected.retain(|rejected| rejected.how.reach() > optimised.how.reach());
-    // The sort is stable: of one way the better attempt comes first.
+    // The sort is stable: for one method the better attempt comes first.
     rejected.sort_by_key(|rejected| std::cmp::Reverse(rejected.how.reach()));
     rejected.dedup_by_key(|rejected| rejected.how.reach());
     optimised.rejected = rejected;

@@ -10,7 +10,7 @@ use super::calls::Calls;
 use super::rejected::Why;
 use tamis_compiler::{Objective, Target};
 
-/// The factor by which a result with fewer executed instructions may be longer than the input: memory and
+/// The factor that limits the length of a result with fewer executed instructions, relative to the input: memory and
 /// installation time count too. Results of up to a hundred instructions are never too long.
 const MAX_GROWTH: usize = 2;
 const SHORT_INSNS: usize = 100;
@@ -72,7 +72,7 @@ impl Rating {
         (!self.is_installable, first, second, third)
     }
 
-    /// The reason why it is not worth replacing the input; `None` if it is.
+    /// The reason why the programs are not worth replacing the input; `None` if they are.
     pub(super) fn flaw(&self, input: &Rating, objective: Objective) -> Option<Why> {
         let length_insns = self.cost.length_insns;
         let longest = (input.cost.length_insns * MAX_GROWTH).max(SHORT_INSNS);

@@ -1,10 +1,10 @@
 //! Redispatch: rebuilds the dispatch of a program without lifting it to a ruleset.
 //!
-//! Most instructions that a filter executes are its dispatch by architecture and number. The constants that the
-//! program compares these two words with divide them into intervals. For every interval the program is evaluated as
-//! far as the two words decide its tests; the remainder consists of questions about arguments, in the program's own
-//! order. These remainders become the leaves of the same search trees that rulesets get. A remainder with a
-//! computation that no question of [`tamis_compiler::dag`] expresses is not changed: the leaf continues in the program itself.
+//! Most instructions that a filter executes are its dispatch by architecture and number. The constants that the program
+//! compares these two words with divide them into intervals. For every interval the program is evaluated as far as the
+//! two words decide its tests; the remainder consists of questions about arguments, in the program's own order. These
+//! remainders become the leaves of the same search trees that rulesets get. A remainder with a computation that no
+//! question of [`tamis_compiler::dag`] expresses is not changed: the leaf continues in the program itself.
 //!
 //! Redispatch does not improve questions about arguments. It is for programs without an equivalent ruleset, or whose
 //! ruleset is much longer than they are.
@@ -25,10 +25,10 @@ use tamis_compiler::passes::{PassCx, Remark};
 use tamis_compiler::stages::{self, Continuations, Piece, arch_dispatch, number_line};
 use tamis_compiler::weights::Weights;
 
-/// The lowest bit for which a test of single bits divides the numbers into intervals: there are then at most sixteen.
+/// The lowest bit whose tests divide the numbers into intervals: there are then at most sixteen.
 const LEAST_CUTTING_BIT: u32 = 28;
 
-/// The most intervals for which programs are evaluated.
+/// The maximum number of intervals that programs are evaluated for.
 const MAX_INTERVALS: usize = 20_000;
 
 /// The program with a new dispatch, and the changes of the passes; `None` if it distinguishes architectures that it
@@ -196,7 +196,7 @@ fn splice(laid_out: &mut Cfg, continuations: &Continuations, graph: &Cfg, entere
     }
 }
 
-/// The values at which the program's treatment of the word at an offset may change.
+/// The values where the program's treatment of the word at an offset may change.
 fn cuts(graph: &Cfg, offset: u32) -> BTreeSet<u32> {
     let mut cuts = BTreeSet::new();
     for (test, k) in compared(graph, offset) {
@@ -215,7 +215,7 @@ fn cuts(graph: &Cfg, offset: u32) -> BTreeSet<u32> {
     cuts
 }
 
-/// The constants with which values derived from the word at an offset are compared.
+/// The tests that compare values derived from the word at an offset, with their constants.
 fn compared(graph: &Cfg, offset: u32) -> Vec<(Test, u32)> {
     /// Whether A, X, or a word of memory may be derived from it.
     #[derive(Clone, Copy, Default)]

@@ -1,4 +1,4 @@
-//! Rejections: ways to improve an input that were tried, and why none was taken.
+//! Rejections: methods of improving an input that were tried but not chosen, with the reasons.
 
 use std::fmt;
 
@@ -10,23 +10,23 @@ use super::rating::Rating;
 use tamis_compiler::Size;
 use tamis_compiler::Unjudged;
 
-/// A way that was not taken.
+/// A method that was not chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejected {
-    /// The way.
+    /// The method.
     pub how: How,
     /// The reason.
     pub why: Why,
 }
 
-/// Why a way was not taken.
+/// The reason why a method was not chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Why {
     /// No ruleset is equivalent to the input.
     Unliftable(Undecompilable),
-    /// No program can be made in this way.
+    /// The method gives no program.
     NoProgram,
-    /// The result is not better than the input, or than the result taken.
+    /// The result is not better than the input, or than the chosen result.
     NotBetter(Box<Rating>),
     /// The result is much longer than the input.
     TooLong {

@@ -44,20 +44,20 @@ pub(super) struct Remainders<'a> {
     blocks_left: usize,
 }
 
-/// The calls for which the program is evaluated.
+/// The calls that the program is evaluated for.
 #[derive(Clone, Copy)]
 struct Calls<'a> {
     audits: &'a RangeInclusive<u32>,
     numbers: &'a RangeInclusive<u32>,
 }
 
-/// How far the program can be evaluated.
+/// The end of an evaluation.
 enum Reached {
-    /// To the return of this value.
+    /// The return of this value.
     Ret(u32),
-    /// To a test of unknown outcome at the end of this block.
+    /// A test of unknown outcome at the end of this block.
     Asking(BlockId, State),
-    /// To an instruction that may end the program, or a return of an unknown value.
+    /// An instruction that may end the program, or a return of an unknown value.
     Stuck,
 }
 
@@ -76,7 +76,7 @@ enum Point {
 struct Asked {
     word: Word,
     question: Question,
-    /// The answer for which the branch is taken.
+    /// The answer that takes the branch.
     taken_if: bool,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Remainders<'a> {
         }
     }
 
-    /// The state in which these calls enter the program; `None` if there are none.
+    /// The state of these calls on entry to the program; `None` if there are none.
     fn start(&mut self, calls: Calls<'_>) -> Option<State> {
         let mut state = State::at_start(&mut self.values);
         for (word, range) in [(Word::ARCH, calls.audits), (Word::NR, calls.numbers)] {
@@ -333,7 +333,7 @@ impl<'a> Remainders<'a> {
         })
     }
 
-    /// The word of which a value is these bits.
+    /// The word and the mask that a value consists of.
     fn masked(&self, value: Value) -> Option<(Word, u32)> {
         match self.values.meaning(value) {
             Meaning::Alu(AluOp::And, word, mask) => {

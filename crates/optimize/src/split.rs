@@ -18,8 +18,8 @@ struct Share {
     has_bad_arch: bool,
 }
 
-/// Programs that decide shares of a ruleset, each made by `fit`, which returns `None` for what is too long; `None` if
-/// a single number is too long.
+/// Programs that decide shares of a ruleset, each made by `fit`, which returns `None` for a share that is too long;
+/// `None` if a single number is too long.
 pub(super) fn split(
     ruleset: &Ruleset,
     fit: &mut impl FnMut(&Ruleset) -> Result<Option<Program>, CompileError>,
@@ -110,7 +110,7 @@ fn halves(ruleset: &Ruleset, mut share: Share) -> Option<(Share, Share)> {
     Some((first, second))
 }
 
-/// The numbers of a share, without its smallest, at which rules that test arguments begin or have ended, ascending.
+/// The numbers of a share, without its smallest, where rules that test arguments begin or have ended, ascending.
 fn borders(section: &Section, numbers: &IntervalSet<u32>) -> Vec<u32> {
     let conditional = section.rules.iter();
     let conditional = conditional.filter(|rule| rule.when != Predicate::True);
