@@ -33,7 +33,7 @@ const MAX_ROUNDS: usize = 32;
 /// The most rounds with quick effort: most passes are idempotent.
 const QUICK_ROUNDS: usize = 1;
 
-/// The size of a thing that is not measured yet.
+/// A placeholder for a size that is not measured yet.
 const NOTHING: Size = Size::Program {
     length_insns: 0,
     cost: None,

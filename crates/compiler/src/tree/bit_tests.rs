@@ -3,10 +3,11 @@
 //! A comparison cuts a line into two intervals; a bit test separates values anywhere. Its bits and its cost depend on
 //! the decisions that remain after it:
 //!
-//! | yes and no | use | bits | cost |
-//! |---|---|---|---|
-//! | two decisions ([`two_decisions`]) | alternating decisions, such as another one for every fourth number | of the values of one decision, those that no value of the other has | exact: one question |
-//! | a decision and a line ([`one_line`]) | single numbers in a neighbourhood of one decision | of that decision's values, those that no other value has | upper bound: the line is halved, or a chain of equality questions |
+//! - Two decisions ([`two_decisions`]), where decisions alternate, such as another one for every fourth number. The
+//!   bits are those of the values of one decision that no value of the other has. The cost is exact: one question.
+//! - A decision and a line ([`one_line`]), where single numbers stand out from a neighbourhood of one decision. The
+//!   bits are those of that decision's values that no other value has. The cost is an upper bound: the line is halved,
+//!   or decided by a chain of equality questions.
 //!
 //! The tables of [`costs`](super::costs) use these costs for parts. The tree solves the remaining line again, so it
 //! costs no more than its table entry. [`rest`] computes the rest of a run after a bit test.

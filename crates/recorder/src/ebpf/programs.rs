@@ -31,9 +31,8 @@ pub(super) const STATE_BITS: usize = 8;
 /// The number of tasks in a word of `states`.
 pub(super) const TASKS_PER_WORD: usize = 8;
 
-/// The number of rows for each interface, which include x32's own calls, numbered from 512; higher numbers have no row
-/// and are counted by number. A multiple of 4: in the key of a call without a row, the lowest bits select the counted
-/// property.
+/// The number of rows for each interface, with room for x32's own calls, which begin at 512; higher numbers are counted
+/// in a hash table. A multiple of 4: in the key of a call without a row, the lowest bits select the counted property.
 pub(super) const ROWS: usize = 576;
 /// The interfaces: x86-64, i386 and x32.
 pub(super) const INTERFACES: usize = 3;
@@ -123,8 +122,8 @@ pub(super) const STATE: &str = "
     r8 += r7
 ";
 
-/// The state of the calling task in r1 and its address in r8; its number at r10 - 32, the flags of its interface at r10
-/// - 64. The context is in r6.
+/// The state of the calling task in r1 and its address in r8; the number of the task at r10 - 32. The flags of the
+/// interface are at r10 - 64, the context in r6.
 pub(super) const TASK: &str = "
     r6 = r1
     call 158 // bpf_get_current_task_btf
