@@ -1,12 +1,12 @@
 //! Deciding a call at a stop.
 //!
-//! A filter's `trace` stops a task once, before the call: skipping it takes the number -1, and its result is set. At the
-//! entry of every call, `PTRACE_SYSCALL` does the same and stops again at the exit. `PTRACE_SYSEMU` stops once and
-//! makes no call; one that is to be made is made again from its instruction on, with `PTRACE_SYSCALL`. Calls through the vsyscall
-//! page stop for a filter alone, and not at their exit.
+//! A filter's `trace` stops a task once, before the call: the number -1 skips it, and its result is set.
+//! `PTRACE_SYSCALL` does the same at the entry of every call, and stops again at its exit. `PTRACE_SYSEMU` stops once
+//! and executes no call; a call that is to be executed is restarted from its instruction, with `PTRACE_SYSCALL`. Calls
+//! through the vsyscall page stop for a filter alone, and not at their exit.
 //!
-//! Of the stops that a filter asks for, the data says nothing about who asked: of several filters that say `trace` the newest
-//! one's counts, which may be the guest's own. What the guest's first filter says about the call decides.
+//! A stop by a filter doesn't identify the filter: if several filters return `trace`, the data is the newest one's,
+//! which may be the guest's own. The action of the guest's first filter decides about the call.
 
 use std::thread;
 
@@ -22,40 +22,40 @@ use crate::supervisor::Answer;
 use crate::sys::stub;
 use crate::task::{Registers, Space, Task, TaskId};
 
-/// Where a task is in a call that takes several stops.
+/// The position of a task in a call that takes several stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// In none.
+    /// In no such call.
     #[default]
     Free,
-    /// Its next stop at a call is the exit of this one.
+    /// The task's next stop at a call is the exit of this one.
     Exit {
         call: SeccompData,
-        /// Whether the supervisor is told the result.
+        /// Whether the supervisor gets the result.
         is_told: bool,
     },
-    /// Its next stop at a call should be the entry of this one, which has been decided.
+    /// The task's next stop at a call should be the entry of this one, which has been decided.
     Repeat(SeccompData),
 }
 
-/// What is done with a call at its entry.
+/// The decision about a call at its entry.
 #[derive(Clone, Copy, Debug)]
 enum Decision {
-    /// It is made.
+    /// The call is executed.
     Make {
         /// Whether the supervisor has forwarded it.
         is_asked: bool,
     },
-    /// It is replaced by this one.
+    /// The call is replaced by this one.
     Replace(SeccompData),
-    /// It isn't made and has this result.
+    /// The call is skipped and has this result.
     Skip(i64),
-    /// Nothing: the guest is being killed.
+    /// No action: the guest is being killed.
     End,
 }
 
 impl Tracer<'_> {
-    /// A filter has returned `trace`.
+    /// Handles a stop by a filter's `trace`.
     pub(super) fn on_filter(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
         let info = stopped.call()?;
         let (Some(call), CallPhase::Seccomp { data, .. }) = (info.data(), info.phase) else {
@@ -73,7 +73,7 @@ impl Tracer<'_> {
             return without_tracer(stopped);
         }
         if may_install(&call) && !self.roll_back(stopped, concerns_all(&call))? {
-            // It makes the call again, and other calls are seen to meanwhile.
+            // The task restarts the call, and other reports are handled meanwhile.
             stopped.skip_call()?;
             return stopped.repeat_call(call.nr, call.ip);
         }
@@ -108,7 +108,7 @@ impl Tracer<'_> {
         if self.repeated.remove(&tid) == Some(call) {
             return Ok(());
         }
-        // It decides about this tracer, too, which it is a part of.
+        // `decides` also changes this tracer, which contains it.
         if let Some(mut counting) = self.counting.take() {
             let is_decided = counting.decides(self, stopped, &call);
             self.counting = Some(counting);
@@ -127,7 +127,8 @@ impl Tracer<'_> {
         done
     }
 
-    /// Rolls patched sites back in the memory of a stopped task that is about to install a filter, for all its threads or not; whether it may.
+    /// Rolls patched sites back in the memory of a stopped task that is about to install a filter, for all its threads
+    /// or not. Returns whether it may install it.
     fn roll_back(&mut self, stopped: &Stopped, of_all: bool) -> Result<bool, TraceError> {
         let Some(mut patching) = self.patching.take() else {
             return Ok(true);
@@ -137,7 +138,7 @@ impl Tracer<'_> {
         is_ready
     }
 
-    /// A filter of a watched guest has returned `trace`: it has no tracer of its own, so the call fails.
+    /// Handles `trace` of a filter of a watched guest: that filter has no tracer, so the call fails.
     fn on_foreign(&self, stopped: &Stopped, call: &SeccompData) -> Result<(), TraceError> {
         without_tracer(stopped)?;
         if self.is_notified(call) {
@@ -148,7 +149,7 @@ impl Tracer<'_> {
         Ok(())
     }
 
-    /// A task has stopped at the entry or exit of a call.
+    /// Handles a stop at the entry or exit of a call.
     pub(super) fn on_call(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
         let info = stopped.call()?;
         if let CallPhase::Exit { result, .. } = info.phase {
@@ -169,7 +170,7 @@ impl Tracer<'_> {
             return self.on_emulated(stopped, call);
         }
         let decision = match phase {
-            // A signal's handler may have come between: then this is another call, or this one in other registers.
+            // A signal handler may have run in between: then this is another call, or this one with other registers.
             Phase::Repeat(decided) if decided == call => Decision::Make { is_asked: true },
             _ if self.is_notified(&call) => self.ask(stopped, &call),
             _ => Decision::Make { is_asked: false },
@@ -177,11 +178,11 @@ impl Tracer<'_> {
         self.carry_out(stopped, call, decision)
     }
 
-    /// A task has stopped at the entry of a call that is not made.
+    /// Handles a stop at the entry of a call that is not executed.
     fn on_emulated(&mut self, stopped: &Stopped, call: SeccompData) -> Result<(), TraceError> {
         let decision = match self.is_notified(&call) {
             true => self.ask(stopped, &call),
-            // What else the filter says, the kernel does.
+            // The kernel carries out all other actions of the filter.
             false => Decision::Make { is_asked: false },
         };
         let repeated = match decision {
@@ -198,7 +199,7 @@ impl Tracer<'_> {
         Ok(())
     }
 
-    /// At the entry of a call that would be made.
+    /// Carries out a decision at the entry of a call that would be executed.
     fn carry_out(
         &mut self,
         stopped: &Stopped,
@@ -218,7 +219,7 @@ impl Tracer<'_> {
             }
             Decision::End => return Ok(()),
         };
-        // It has no exit.
+        // Such a call has no exit stop.
         if is_vsyscall(&call) {
             return Ok(());
         }
@@ -229,13 +230,13 @@ impl Tracer<'_> {
         Ok(())
     }
 
-    /// A call has returned.
+    /// Handles the exit of a call.
     fn on_result(&mut self, stopped: &Stopped, result: i64) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
         let Some(state) = self.tasks.get_mut(&tid) else {
             return Ok(());
         };
-        // An emulated call that is made after all has an exit, too, before it is made.
+        // An emulated call that is executed after all has an exit stop, too, before its execution.
         let Phase::Exit { call, is_told } = state.phase else {
             return Ok(());
         };
@@ -255,7 +256,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Whether the guest's filter says `notify`.
+    /// Whether the guest's filter returns `notify`.
     fn is_notified(&self, call: &SeccompData) -> bool {
         let evaluator = self.evaluator;
         evaluator.is_some_and(|evaluator| {
@@ -263,7 +264,7 @@ impl Tracer<'_> {
         })
     }
 
-    /// What the supervisor says.
+    /// Calls the supervisor and converts its answer.
     fn ask(&mut self, stopped: &Stopped, call: &SeccompData) -> Decision {
         let mut task = AtStop::new(stopped, ORIG_RAX);
         let answer = self.supervisor.call(&mut task, call);
@@ -281,7 +282,7 @@ impl Tracer<'_> {
                 self.end();
                 Decision::End
             }
-            // A wait for reports of tasks has no time limit, so the others wait.
+            // A wait for reports of tasks has no time limit, so the other tasks wait, too.
             Answer::Later(time, answer) => {
                 thread::sleep(time);
                 self.decide(*answer, call)
@@ -291,7 +292,7 @@ impl Tracer<'_> {
 
     /// Replaces a call.
     fn replace(&mut self, call: &SeccompData, new: SeccompData) -> Decision {
-        // The kernel kills for another number, by the page.
+        // The kernel kills a task that changes the number of a call through the page.
         if is_vsyscall(call) && new.nr != call.nr {
             return self.refuse("replacing a call through the vsyscall page by another");
         }
@@ -315,10 +316,10 @@ impl Tracer<'_> {
 
 const X86_64: u32 = Arch::X86_64.audit();
 
-/// The result of a call for which a filter wants a tracer, where there is none.
+/// The result of a call whose filter returns `trace` without a tracer.
 const NO_TRACER: i64 = -(libc::ENOSYS as i64);
 
-/// What the kernel does for a filter that wants a tracer, where there is none: a filter of the guest's own has none.
+/// Does the same as the kernel for `trace` without a tracer, which a filter of the guest's own lacks.
 fn without_tracer(stopped: &Stopped) -> Result<(), TraceError> {
     stopped.skip_call()?;
     stopped.set_result(NO_TRACER)
@@ -332,7 +333,7 @@ const ORIG_RAX: usize = 15;
 struct AtStop<'a> {
     stopped: &'a Stopped,
     space: Remote,
-    /// Which word has the register rax.
+    /// The index of the word that holds the register rax.
     rax: usize,
 }
 

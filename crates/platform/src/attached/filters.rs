@@ -1,7 +1,7 @@
 //! The filters that a guest gets.
 //!
-//! All mechanisms leave to the kernel what the guest's filter denies. They differ in what it does where the guest's
-//! filter says `notify`.
+//! With all mechanisms, the kernel denies the calls that the guest's filter denies. The mechanisms differ in the
+//! kernel's action where the guest's filter returns `notify`.
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData};
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
@@ -15,29 +15,29 @@ use crate::patched::counted::allow_at_gates;
 use crate::rewrite::Rewrite;
 use crate::sys::stub;
 
-/// The data of `trace` by which our own stops are told from those that a filter of the guest asks for.
+/// The data of our own `trace`, which distinguishes our stops from those by a filter of the guest.
 pub(super) const OURS: u16 = 0x7a75;
 /// The data of our own `trace` of a call that may install a filter.
 pub(super) const INSTALLS: u16 = 0x7a77;
-/// The filters of a guest whose call sites may be patched.
+/// The number of filters of a guest whose call sites may be patched.
 pub(crate) const OF_PATCHED: u32 = 4;
-/// The same of one that counts its own calls.
+/// The number of filters of a guest that counts its own calls.
 pub(crate) const OF_COUNTED: u32 = 1;
 
 /// The bit of numbers of x32.
 const X32: u32 = 0x4000_0000;
 
-/// What `trace` does without a tracer.
+/// The result of `trace` without a tracer.
 const NO_TRACER: Action = Action::errno(libc::ENOSYS as u16);
 
-/// What catches the calls of a guest.
+/// The mechanism that catches the calls of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Catcher {
-    /// A mechanism of the kernel's.
+    /// A mechanism of the kernel.
     Kernel(Mechanism),
-    /// A stub in the guest, and user notification what the stub doesn't answer.
+    /// A stub in the guest, and user notification for the calls that the stub doesn't answer.
     Stub,
-    /// The guest, which counts its calls, and tracing what it doesn't count.
+    /// The guest, which counts its calls, and tracing for the calls that it doesn't count.
     Guest,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn filters(
         kills_thread: None,
     };
     Ok(match mechanism {
-        // Who watches doesn't deny anything.
+        // A watching tracer denies nothing.
         Mechanism::Watch => vec![(rewrite.apply(program, &[])?, Flags::NONE)],
         Mechanism::Trace => vec![
             traced,
@@ -80,7 +80,7 @@ pub(super) fn filters(
             traced,
             (no_listeners(), Flags::NONE),
             (stop_at_filters(), Flags::NONE),
-            // The newest, whose data counts if several say `trace`.
+            // The newest filter: its data is reported if several return `trace`.
             (rewrite.apply(program, &stop_at_hello())?, Flags::NONE),
         ],
         _ => vec![
@@ -92,8 +92,8 @@ pub(super) fn filters(
     })
 }
 
-/// The filter of a guest that is asked about every call and counts some itself. It is one, because those run through it: the kernel
-/// remembers no answer that depends on an address.
+/// The filter of a guest that stops at every call except those that it counts itself. It is a single filter, because
+/// counted calls run through it: the kernel caches no action that depends on an address.
 fn counted(asks: Action) -> Result<Program, Unsupported> {
     let untraced = no_untraced_tasks();
     let end = untraced.len();
@@ -126,21 +126,22 @@ fn listener_flags() -> Flags {
     }
 }
 
-/// Whether a call is made through the vsyscall page: by an address that the kernel emulates, without an instruction of the guest's
-/// that makes calls. Filters decide about it, but the task doesn't stop at its entry and exit.
+/// Whether a call is made through the vsyscall page: by an address that the kernel emulates, without a system call
+/// instruction of the guest. Filters decide about it, but the task doesn't stop at its entry and exit.
 pub(super) fn is_vsyscall(call: &SeccompData) -> bool {
     let mut places = VSYSCALLS.iter();
     call.arch == Arch::X86_64.audit() && places.any(|place| *place == (call.nr, call.ip))
 }
 
-/// `gettimeofday`, `time` and `getcpu`, and where they are in the page (`arch/x86/entry/vsyscall/vsyscall_emu_64.S`).
+/// The numbers of `gettimeofday`, `time` and `getcpu`, and their addresses in the page
+/// (`arch/x86/entry/vsyscall/vsyscall_emu_64.S`).
 const VSYSCALLS: [(u32, u64); 3] = [
     (96, 0xffff_ffff_ff60_0000),
     (201, 0xffff_ffff_ff60_0400),
     (309, 0xffff_ffff_ff60_0800),
 ];
 
-/// Asks about calls through the vsyscall page, where all others stop without a filter.
+/// The filter that stops at calls through the vsyscall page, where all other calls stop without a filter.
 fn stop_at_vsyscalls(program: &Program, asks: Action) -> Result<Program, Unsupported> {
     let rewrite = Rewrite {
         notify: asks,
@@ -154,7 +155,7 @@ fn stop_at_vsyscalls(program: &Program, asks: Action) -> Result<Program, Unsuppo
         &[
             Op::LoadData(ARCH),
             Op::branch(Test::Eq, Arch::X86_64.audit(), 0, 9),
-            // The kernel keeps what is allowed of all other numbers.
+            // The kernel caches that all other numbers are allowed.
             Op::LoadData(NR),
             Op::branch(Test::Eq, first, 2, 0),
             Op::branch(Test::Eq, second, 1, 0),
@@ -165,13 +166,13 @@ fn stop_at_vsyscalls(program: &Program, asks: Action) -> Result<Program, Unsuppo
             Op::Alu(AluOp::And, Operand::K(!0xc00)),
             Op::branch(Test::Eq, page as u32, 1, 0),
             Op::RetImm(Action::ALLOW.ret()),
-            // Registers as the guest's filter expects them.
+            // Resets the registers to the values that the guest's filter expects.
             Op::Alu(AluOp::And, Operand::K(0)),
         ],
     )
 }
 
-/// Stops at the call by which threads of patched guests say hello.
+/// Stops at the call that registers threads of patched guests.
 fn stop_at_hello() -> [Op; 4] {
     for_number(stub::HELLO, Action::new(ActionKind::Trace, OURS))
 }
@@ -182,13 +183,13 @@ fn allow_skipped() -> [Op; 4] {
     for_number(SKIPPED, Action::ALLOW)
 }
 
-/// An action for one number; leaves the registers as it found them.
+/// An action for one number; leaves the registers unchanged.
 fn for_number(nr: u32, action: Action) -> [Op; 4] {
     [
         Op::LoadData(0),
         Op::branch(Test::Eq, nr, 0, 1),
         Op::RetImm(action.ret()),
-        // Unlike a load, this is in the list of what the kernel's cache of allowed calls understands.
+        // Unlike a load, this instruction is supported by the kernel's cache of allowed calls.
         Op::Alu(AluOp::And, Operand::K(0)),
     ]
 }
@@ -198,24 +199,24 @@ struct Rule {
     /// Of x86-64, with and without the bit of x32, which the kernel takes from any number.
     x86_64: &'static [u32],
     x86: &'static [u32],
-    /// The index of the argument, of which the lower half is looked at, and what to look for.
+    /// The index of an argument, a test of its lower half, and the value to test for.
     when: Option<(usize, Test, u32)>,
     /// The answer, or instructions that end with one.
     answer: Vec<Op>,
 }
 
-/// One answer.
+/// An answer that doesn't depend on the call.
 fn always(action: Action) -> Vec<Op> {
     vec![Op::RetImm(action.ret())]
 }
 
-/// Where a filter finds the lower half of an argument; the upper one follows.
+/// The offset of the lower half of an argument in the data of a filter; the upper half follows.
 const fn place_of(arg: usize) -> u32 {
     const ARGS: u32 = 16;
     ARGS + 8 * arg as u32
 }
 
-/// The filter that answers these calls and allows all others. Of numbers that it doesn't know the kernel keeps that.
+/// The filter that answers these calls and allows all others. The kernel caches that other numbers are allowed.
 fn answer(rules: &[Rule]) -> Program {
     let allow = Op::RetImm(Action::ALLOW.ret());
     let block = |numbers: fn(&Rule) -> &'static [u32], load: &[Op]| {
@@ -257,8 +258,8 @@ fn answer(rules: &[Rule]) -> Program {
     Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
 }
 
-/// Denies installing a filter with a listener, with the error that the kernel gives if there is one already: `notify`
-/// has precedence over `trace`, so the guest could have itself told to continue with calls that are to be traced.
+/// Denies installing a filter with a listener, with the kernel's error for a second listener: `notify` has precedence
+/// over `trace`, so the guest could notify itself and continue calls that are to be traced.
 fn no_listeners() -> Program {
     let unknown = |flag: &Flag| matches!(probe::flag(*flag), Support::No { .. });
     let known = Flag::ALL.into_iter().filter(|flag| !unknown(flag));
@@ -270,10 +271,10 @@ fn no_listeners() -> Program {
     }])
 }
 
-/// The error of `seccomp` with the flag for a listener, from a kernel that knows these flags: what is wrong with the call itself comes
-/// first. What its pointer points to isn't looked at.
+/// The error of `seccomp` with the flag for a listener, from a kernel that supports the flags `known`: errors of the
+/// call itself come first. The memory behind its pointer isn't checked.
 fn errors_of_listeners(known: u32) -> Vec<Op> {
-    /// No program has memory below it.
+    /// No program has memory below this address.
     const LOWEST: u32 = 0x1000;
     /// The upper half of an address in the kernel's half.
     const OF_KERNEL: u32 = 1 << 31;
@@ -314,7 +315,7 @@ pub(crate) fn is_seccomp(call: &SeccompData) -> bool {
     is_one(call, SECCOMP)
 }
 
-/// The numbers of a call in both interfaces, of which x86-64's stands for that of x32, too.
+/// The numbers of a call in both interfaces; that of x86-64 stands for x32, too.
 type Numbers = (&'static [u32; 1], &'static [u32; 1]);
 const SECCOMP: Numbers = (&[317], &[354]);
 const PRCTL: Numbers = (&[157], &[172]);
@@ -336,8 +337,8 @@ fn stop_at_filters() -> Program {
     answer(&[told(SECCOMP, None), told(PRCTL, Some(sets_filter))])
 }
 
-/// Denies making tasks that aren't traced: they would not die with the supervisor, nor stop at their calls. The flags of
-/// `clone3` are in memory, which can change after a look, so programs are sent to `clone`.
+/// Denies creating tasks that aren't traced: they would not die with the supervisor, nor stop at their calls. The flags
+/// of `clone3` are in memory, which can change after a check, so programs have to fall back to `clone`.
 fn no_untraced_tasks() -> Program {
     const UNTRACED: u32 = 0x0080_0000;
     let clone = Rule {
@@ -355,14 +356,14 @@ fn no_untraced_tasks() -> Program {
     answer(&[clone, clone3])
 }
 
-/// Denies asking one's parent to trace one, with the error that the kernel gives to who is traced already: the first process of a
-/// guest with a stub isn't, its parent is a thread of the supervisor's that doesn't expect it, and what has a tracer can't be
-/// seized when it makes a process.
+/// Denies `PTRACE_TRACEME`, with the kernel's error for a task that is traced already. The first process of a guest
+/// with a stub isn't traced, and its parent is a thread of the supervisor that doesn't expect the tracing. A task that
+/// has a tracer can't be seized when it creates a process.
 fn no_tracer_of_its_choice() -> Program {
     // `PTRACE_TRACEME`, in whose type C libraries differ.
     const TRACEME: u32 = 0;
     answer(&[Rule {
-        // The second is of x32 alone.
+        // 521 is the number of x32 alone.
         x86_64: &[101, 521],
         x86: &[26],
         when: Some((0, Test::Eq, TRACEME)),

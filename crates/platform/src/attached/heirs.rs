@@ -1,9 +1,11 @@
-//! Tracing of those tasks of a guest that would otherwise outlive their supervisor.
+//! Tracing of the tasks of a guest that would otherwise outlive their supervisor.
 //!
-//! A guest with a stub isn't traced, since each of its calls is a signal, at which a traced task stops. Its first process
-//! dies with the thread that has started it, by a signal from the kernel (`PR_SET_PDEATHSIG`). What that doesn't reach is
-//! traced before it comes to be: a task that is about to make another process is, until it has; one that is about to
-//! execute a program, or to change its user, from then on. Each time a thread of its own traces; once it has nothing to trace any
+//! A guest with a stub isn't traced, since each of its calls is a signal, and a traced task stops at signals. Its first
+//! process dies with the thread that has started it, by a signal from the kernel (`PR_SET_PDEATHSIG`). Tasks that this
+//! signal doesn't reach are traced in advance: a task that is about to create a process is traced until it has created
+//! it; a task that is about to execute a program, or to change its user, is traced from then on. Each has its own
+//! tracing thread. A thread with no tasks left waits for the next one, since starting a thread takes as long as a
+//! native fork.
 //! more it waits for the next one, since starting it takes as long as a native fork.
 
 use std::collections::BTreeMap;
@@ -29,14 +31,14 @@ pub(crate) struct Heirs {
 
 #[derive(Default)]
 struct Tasks {
-    /// Those that were seized here and what they have made, each with the thread that traces it. What the kernel says isn't
-    /// asked: a task can have itself traced by its parent.
+    /// The tasks that were seized here and those that they have created, each with the thread that traces it. The
+    /// kernel's information isn't used: a task can let its parent trace it.
     tracers: BTreeMap<i32, ThreadId>,
     /// The threads that wait for a task to trace.
     idle: Vec<Sender<Heir>>,
-    /// Whether everything is being killed.
+    /// Whether all tasks are being killed.
     is_ending: bool,
-    /// How the first process has ended, if its end was taken here.
+    /// The end of the first process, if it was reaped here.
     first: Option<Ended>,
 }
 
@@ -44,13 +46,13 @@ struct Tasks {
 #[derive(Debug)]
 pub(crate) struct Heir {
     tid: i32,
-    /// Whether it is only traced until it has made a process.
+    /// Whether it is only traced until it has created a process.
     is_parent: bool,
     is_traced: Sender<Result<(), TraceError>>,
 }
 
 impl Heirs {
-    /// Of a guest with this first process.
+    /// The heirs of a guest with this first process.
     pub(crate) fn new(first: i32) -> Heirs {
         Heirs {
             first,
@@ -58,15 +60,16 @@ impl Heirs {
         }
     }
 
-    /// How the first process has ended, if its end was taken here.
+    /// The end of the first process, if it was reaped here.
     pub(crate) fn first(&self) -> Option<Ended> {
         lock(&self.tasks).first
     }
 
-    /// Has a task traced that waits in the kernel before a call. `start` starts a thread that [traces](Self::trace).
+    /// Starts tracing a task that waits in the kernel before a call. `start` starts a thread that
+    /// [traces](Self::trace).
     ///
     /// # Errors
-    /// It can't be traced: its call must not be made.
+    /// The task can't be traced: its call must not be executed.
     pub(crate) fn add(
         &self,
         tid: i32,
@@ -87,7 +90,7 @@ impl Heirs {
             is_traced,
         };
         let idle = lock(&self.tasks).idle.pop();
-        // It waits until the guest ends.
+        // An idle thread waits until the guest ends.
         let left = match idle {
             Some(idle) => idle.send(heir).err().map(|unsent| unsent.0),
             None => Some(heir),
@@ -98,7 +101,8 @@ impl Heirs {
         answer.recv().unwrap_or(Err(failed(libc::ESRCH)))
     }
 
-    /// Traces a task and what it makes, until none is left, and then others, until the guest ends or enough threads wait.
+    /// Traces a task and its descendants until none is left, and then others, until the guest ends or enough threads
+    /// wait.
     pub(crate) fn trace(&self, heir: Heir) {
         const ENOUGH: usize = 2;
         let mut next = Some(heir);
@@ -116,7 +120,7 @@ impl Heirs {
         }
     }
 
-    /// Traces a task and what it makes, until none is left.
+    /// Traces a task and its descendants until none is left.
     fn trace_one(&self, heir: &Heir) {
         let options = TraceOptions::EXIT_KILL
             | TraceOptions::FORK
@@ -129,10 +133,10 @@ impl Heirs {
         if is_traced {
             lock(&self.tasks).tracers.insert(heir.tid, tracer);
         }
-        // Who asks waits for it.
+        // The receiver is the thread that requested the tracing.
         let _ = heir.is_traced.send(seized);
         while is_traced && let Ok(tracee) = tracee::next() {
-            // Its number is another's once its end has been taken.
+            // The number of a task may be reused once its end has been reaped.
             let mut tasks = lock(&self.tasks);
             match tracee.poll() {
                 Ok(Some(Event::Stopped(_))) if tasks.is_ending => {
@@ -140,7 +144,7 @@ impl Heirs {
                 }
                 Ok(Some(Event::Stopped(stopped))) => {
                     tasks.renumber(&stopped, tracer);
-                    // What fails is a request for a task that has been killed.
+                    // A request fails only for a task that has been killed.
                     if on_stop(stopped, heir) == Ok(true) {
                         tasks.forget(tracee.tid(), tracer);
                     }
@@ -151,7 +155,7 @@ impl Heirs {
                         tasks.first = Some(ended);
                     }
                 }
-                // It has been killed meanwhile, and its end comes after that of its threads.
+                // The task has been killed meanwhile, and its end is reported after that of its threads.
                 Ok(None) | Err(_) => {}
             }
         }
@@ -159,7 +163,7 @@ impl Heirs {
         lock(&self.tasks).tracers.retain(|_, by| *by != tracer);
     }
 
-    /// Kills all. Those that come to be meanwhile are killed at their first stop.
+    /// Kills all tasks. Tasks that are created meanwhile are killed at their first stop.
     pub(crate) fn end(&self) {
         let mut tasks = lock(&self.tasks);
         tasks.is_ending = true;
@@ -171,7 +175,7 @@ impl Heirs {
 }
 
 impl Tasks {
-    /// A task has stopped that this thread traces. One that has executed a program has its process's number from then on.
+    /// Notes the stop of a task that this thread traces. A task that has executed a program gets its process's number.
     fn renumber(&mut self, stopped: &Stopped, tracer: ThreadId) {
         let tid = stopped.tracee().tid();
         if stopped.stop() == Stop::Exec
@@ -182,7 +186,7 @@ impl Tasks {
         self.tracers.insert(tid, tracer);
     }
 
-    /// This thread doesn't trace a task any more.
+    /// Removes a task that this thread no longer traces.
     fn forget(&mut self, tid: i32, tracer: ThreadId) {
         if self.tracers.get(&tid) == Some(&tracer) {
             self.tracers.remove(&tid);
@@ -190,13 +194,13 @@ impl Tasks {
     }
 }
 
-/// Resumes a task; whether it isn't traced any more.
+/// Resumes a task; returns whether it was detached.
 fn on_stop(stopped: Stopped, heir: &Heir) -> Result<bool, TraceError> {
     let is_parent = heir.is_parent && stopped.tracee().tid() == heir.tid;
     match stopped.stop() {
         Stop::Group(_) => stopped.listen().map(|()| false),
         Stop::Fork | Stop::Vfork | Stop::Clone if is_parent => stopped.detach(None).map(|()| true),
-        // It couldn't make a process.
+        // The task couldn't create a process.
         Stop::Signal(libc::SIGSYS) if is_parent => {
             stopped.detach(Some(libc::SIGSYS)).map(|()| true)
         }
@@ -208,8 +212,8 @@ fn on_stop(stopped: Stopped, heir: &Heir) -> Result<bool, TraceError> {
     }
 }
 
-/// A task is about to handle a signal that has come before a notification was received. Calls that make processes or execute
-/// programs are made again then whatever the handler, as they are where nobody is told of them.
+/// Restarts certain calls before a task handles a signal that has come before the notification was received. Calls that
+/// create processes or execute programs are restarted whatever the handler, as they are without notification.
 pub(super) fn restart_after(stopped: &Stopped) -> Result<(), TraceError> {
     /// `clone`, `fork`, `vfork`, `execve` and `execveat` on x86-64.
     const CALLS: [u64; 5] = [56, 57, 58, 59, 322];

@@ -1,9 +1,9 @@
 //! Ignored signals, which end calls of traced tasks.
 //!
-//! The kernel drops a signal that a task ignores, but not for a traced one, whose tracer may want to see it. It is still not handled, so
-//! the kernel makes most calls that it has ended again; some end with `EINTR` whatever the signal: a parent in `epoll_wait` gets
-//! that when a child ends. The tracer has the kernel make these again. One with a limit of time then waits that long anew, so that
-//! happens a limited number of times in a row.
+//! The kernel drops a signal that a task ignores, but not for a traced task, whose tracer may want to see it. The
+//! signal is still not handled, so the kernel restarts most calls that it has ended. Some calls end with `EINTR` by any
+//! signal: a parent in `epoll_wait` gets it when a child ends. The tracer makes the kernel restart these. A call with a
+//! time limit then waits for the full time again, so its restarts in a row are limited.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,16 @@ use tamis_kernel::tracee::{Stopped, TraceError};
 use super::interrupted::result;
 use crate::sys::machine;
 
-/// How often a call with a limit of time is made again in a row.
+/// The most restarts in a row of a call with a time limit.
 const MAX_REPEATS: u32 = 16;
 
-/// The calls that were made again last, by task, and how often in a row.
+/// The calls that were last restarted, by task, with the number of restarts in a row.
 #[derive(Default)]
 pub(super) struct Repeats(BTreeMap<i32, (SeccompData, u32)>);
 
 impl Repeats {
-    /// Has a task that has stopped for this signal make its call again if it ignores the signal; the call, if it does.
+    /// Restarts the call of a task that has stopped for this signal, if the task ignores the signal. Returns the
+    /// restarted call.
     ///
     /// # Errors
     /// As [`Stopped::registers`] and [`Stopped::set_result`].
@@ -42,7 +43,7 @@ impl Repeats {
         let Some(has_limit) = has_limit(&call) else {
             return Ok(None);
         };
-        // Another may be handled, and end the call for good.
+        // Another pending signal may be handled, and end the call for good.
         if !is_ignored(tid, signal) || machine::has_signal(tid) {
             return Ok(None);
         }
@@ -59,7 +60,7 @@ impl Repeats {
         Ok(Some(call))
     }
 
-    /// A task has ended.
+    /// Removes a task that has ended.
     pub(super) fn forget(&mut self, tid: i32) {
         self.0.remove(&tid);
     }
@@ -76,7 +77,7 @@ fn is_ignored(tid: i32, signal: i32) -> bool {
     has("SigIgn") || BY_DEFAULT.contains(&signal) && task.is_some() && !has("SigCgt")
 }
 
-/// Whether a call that any signal ends with `EINTR` has a limit of time; `None` for other calls.
+/// Whether a call that any signal ends with `EINTR` has a time limit; `None` for other calls.
 fn has_limit(call: &SeccompData) -> Option<bool> {
     let arch = Arch::of_call(call.arch, call.nr)?;
     let pointer = |index: usize| call.args[index] != 0;

@@ -1,13 +1,14 @@
 //! Signals that end the wait for a supervisor.
 //!
-//! The kernel lets any signal end a notified call that the supervisor hasn't received yet, with `ERESTARTSYS`: under a handler
-//! without `SA_RESTART` the call fails with `EINTR`, even one that can't be interrupted, such as `close`. With
-//! `WAIT_KILLABLE_RECV` (5.19) the wait after that is only ended by deadly signals. The guest's tracer sees the signal
-//! before the handler runs, so it has the kernel make a call again that nobody has received. Natively it would not have begun.
+//! With `ERESTARTSYS`, the kernel lets any signal end a notified call that the supervisor hasn't received yet: under a
+//! handler without `SA_RESTART` the call fails with `EINTR`, even an uninterruptible one such as `close`. With
+//! `WAIT_KILLABLE_RECV` (5.19) only fatal signals end the wait after the reception. The guest's tracer sees the signal
+//! before the handler runs, so it makes the kernel restart a call that wasn't received. Natively the call would not
+//! have begun.
 //!
-//! A forwarded call that blocks ends with the same code, and that one is the program's own. It is the last call that was
-//! forwarded for the task, with the same address and arguments. The next one may be the same call again, before it is
-//! received: then the code stays only where the call would block, which natively ends it as well.
+//! A forwarded call that blocks ends with the same code, which is the native behaviour. It is identified as the last
+//! call that was forwarded for the task, with the same address and arguments. The next call may be identical and not
+//! received yet: then the code is kept only if the call would block, since a signal ends it natively as well.
 //!
 //! Registers at such a stop are those of x86-64, in both its interfaces: AArch64 has restarted the call by then.
 
@@ -21,7 +22,7 @@ use tamis_kernel::tracee::{Stop, Stopped, TraceError};
 use crate::patched::serve::lock;
 use crate::sys::readiness::{self, Transfer};
 
-/// The calls that the kernel was last told to execute, by task.
+/// The calls that the kernel last executed after a notification, by task.
 pub(super) struct Forwarded<'a> {
     /// The guest's filter.
     filter: &'a Program,
@@ -29,7 +30,7 @@ pub(super) struct Forwarded<'a> {
 }
 
 impl<'a> Forwarded<'a> {
-    /// Of a guest with this filter.
+    /// The state of a guest with this filter.
     pub(super) fn new(filter: &'a Program) -> Forwarded<'a> {
         Forwarded {
             filter,
@@ -37,17 +38,17 @@ impl<'a> Forwarded<'a> {
         }
     }
 
-    /// A task's call is about to be executed.
+    /// Notes a task's call that is about to be executed.
     pub(super) fn add(&self, tid: i32, call: SeccompData) {
         lock(&self.calls).insert(tid, call);
     }
 
-    /// A task's call was answered, or the task has ended.
+    /// Removes a task whose call was answered, or that has ended.
     pub(super) fn remove(&self, tid: i32) {
         lock(&self.calls).remove(&tid);
     }
 
-    /// Has a task that has stopped for a signal make its call again if the signal has ended the wait for the supervisor.
+    /// Restarts the call of a task that has stopped for a signal, if the signal has ended the wait for the supervisor.
     ///
     /// # Errors
     /// As [`Stopped::registers`] and [`Stopped::set_result`].
@@ -60,7 +61,7 @@ impl<'a> Forwarded<'a> {
         let Some(call) = stopped.last_call() else {
             return Ok(());
         };
-        // It stays: several signals may end one call.
+        // The entry stays: several signals may end one call.
         let forwarded = lock(&self.calls).get(&tid).copied();
         if self.is_notified(&call) && (forwarded != Some(call) || !would_block(tid, &call)) {
             stopped.set_result(restart::NO_INTR)?;
@@ -74,7 +75,7 @@ impl<'a> Forwarded<'a> {
     }
 }
 
-/// The value in the register of results, of both interfaces of x86-64.
+/// The value in the result register, for both interfaces of x86-64.
 pub(super) fn result(stopped: &Stopped) -> Result<Option<i64>, TraceError> {
     const WORDS: usize = 27;
     const RAX: usize = 10;
@@ -94,7 +95,7 @@ pub(super) fn result(stopped: &Stopped) -> Result<Option<i64>, TraceError> {
     })
 }
 
-/// Whether a call of a stopped task would wait for something that a signal ends.
+/// Whether a call of a stopped task would wait for an event that a signal ends.
 fn would_block(tid: i32, call: &SeccompData) -> bool {
     let Some(arch) = Arch::of_call(call.arch, call.nr) else {
         return false;
@@ -108,19 +109,19 @@ fn would_block(tid: i32, call: &SeccompData) -> bool {
     !readiness::is_ready(tid, call.args[0] as i32, transfer).unwrap_or(false)
 }
 
-/// What a call waits for.
+/// The event that a call waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
-    /// For nothing, or for something that signals don't end with `ERESTARTSYS`.
+    /// None, or an event whose wait signals don't end with `ERESTARTSYS`.
     Never,
-    /// For its first argument, a descriptor.
+    /// Readiness of its first argument, a descriptor.
     For(Transfer),
-    /// For what can't be found out from another process.
+    /// An event that can't be checked from another process.
     Always,
 }
 
 impl Wait {
-    /// Of the calls of Linux 6.18 that return `ERESTARTSYS`.
+    /// The wait of a call of Linux 6.18; other calls don't return `ERESTARTSYS`.
     fn of(name: &str) -> Wait {
         match name {
             "read" | "readv" | "preadv2" | "recv" | "recvfrom" | "recvmsg" | "recvmmsg"
@@ -177,7 +178,7 @@ mod tests {
         for name in ["read", "write", "accept4", "wait4", "futex", "flock"] {
             assert_ne!(Wait::of(name), Wait::Never, "{name}");
         }
-        // A sleep has another code.
+        // A sleep ends with another code.
         for name in ["close", "getppid", "nanosleep", "kill", "dup2", "mmap"] {
             assert_eq!(Wait::of(name), Wait::Never, "{name}");
         }

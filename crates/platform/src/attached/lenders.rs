@@ -1,12 +1,14 @@
-//! Which tasks wait for a child of `vfork`, and which of them can be stopped.
+//! Tasks that wait for a child of `vfork`, and whether they can be stopped.
 //!
-//! Such a task waits in the kernel until its child ends or executes a program; of all signals only one that kills it ends that. Who interrupts it and
-//! waits for its stop waits for the child, which may be stopped itself: for ever. What is known for certain:
+//! Such a task waits in the kernel until its child ends or executes a program; the only signals that end the wait are
+//! fatal. Waiting for its stop means waiting for the child, which may be stopped itself: a deadlock. These facts are
+//! certain:
 //!
-//! - It waits at the earliest after its report that it has created the child, and not any more when it has reported something else.
-//! - The kernel ends the wait before the child loses the memory that it has borrowed. So a child that has lost it has nobody waiting, and while one that has it
-//!   is stopped, the lender stays in the kernel.
-//! - Of a child with a copy of the memory (`CLONE_VFORK` without `CLONE_VM`) only the reports tell when it has left that.
+//! - The task waits at the earliest after its report that it has created the child, and no longer after its next
+//!   report.
+//! - The kernel ends the wait before the child loses the memory that it has borrowed. So a child without that memory
+//!   has no waiting lender. While the child is stopped, the lender stays in the kernel.
+//! - The end of the loan of a copy of the memory (`CLONE_VFORK` without `CLONE_VM`) is visible in reports alone.
 
 use std::collections::BTreeMap;
 
@@ -19,23 +21,23 @@ pub(super) struct Lenders(BTreeMap<i32, Loan>);
 #[derive(Clone, Copy, Debug)]
 struct Loan {
     child: i32,
-    /// Whether the child has the memory itself, and no copy.
+    /// Whether the child shares the memory itself, not a copy.
     is_shared: bool,
 }
 
-/// Whether a task waits for its child.
+/// The wait of a task for its child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Not any more: it stops if it is interrupted.
+    /// The wait is over: the task stops if it is interrupted.
     Over,
-    /// As long as a task is stopped.
+    /// The wait lasts as long as a task is stopped.
     Lasts,
-    /// It may begin to run at any time, or not.
+    /// The task may begin to run at any time, or not.
     Unknown,
 }
 
 impl Lenders {
-    /// A task goes on that has created a child which it waits for.
+    /// Adds a task that goes on after it has created a child that it waits for.
     pub(super) fn add(&mut self, tid: i32, child: i32) {
         let is_shared = match memory::is_shared(tid, child) {
             Err(Errno(libc::ESRCH)) => return,
@@ -44,12 +46,12 @@ impl Lenders {
         self.0.insert(tid, Loan { child, is_shared });
     }
 
-    /// A task has reported something, so it doesn't wait.
+    /// Removes a task that has reported, so doesn't wait.
     pub(super) fn forget(&mut self, tid: i32) {
         self.0.remove(&tid);
     }
 
-    /// A task has left its memory.
+    /// Removes a task that has left its memory, and the loan to it.
     pub(super) fn left(&mut self, tid: i32) {
         self.forget(tid);
         self.0.retain(|_, loan| loan.child != tid);
@@ -59,8 +61,8 @@ impl Lenders {
         self.0.contains_key(&tid)
     }
 
-    /// What is known about a task, with those that are stopped and those whose report that they have left their memory is still to
-    /// be handled.
+    /// The wait of a task, given the stopped tasks and the tasks that have left their memory in a report that is still
+    /// to be handled.
     pub(super) fn wait(
         &self,
         tid: i32,
@@ -68,9 +70,9 @@ impl Lenders {
         has_left: &dyn Fn(i32) -> bool,
     ) -> Wait {
         let mut lender = tid;
-        // A child that waits for one of its own runs again when that wait is over.
+        // If a child waits for its own child, it runs again when that wait is over.
         let mut over = Wait::Over;
-        // The guest decides how many wait for each other.
+        // The guest controls the length of the chain.
         for _ in 0..=self.0.len() {
             let Some(loan) = self.0.get(&lender).filter(|loan| !has_left(loan.child)) else {
                 return over;
@@ -127,7 +129,7 @@ mod tests {
         assert_eq!(wait(&lenders, 0, third), Wait::Unknown);
         assert_eq!(wait(&lenders, 0, second), Wait::Over);
         assert_eq!(lenders.wait(third, &nobody, &nobody), Wait::Over);
-        // Numbers may come again before all reports have come.
+        // Numbers may be reused before all reports have come.
         lenders.add(third, first);
         assert_eq!(wait(&lenders, 0, 0), Wait::Unknown);
         for (end, own) in ends {

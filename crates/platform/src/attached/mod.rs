@@ -5,16 +5,16 @@
 //! | `filters` | the filters that the guest gets in the kernel |
 //! | `tracer` | the loop that follows all tasks of the guest, and starts and ends it |
 //! | `stopping` | stops tasks without their notice, and their first stops |
-//! | `lenders` | who waits for a child of `vfork` |
+//! | `lenders` | tasks that wait for a child of `vfork` |
 //! | `call` | decides a call at a stop |
 //! | `notify` | replies to notifications |
 //! | `ignored` | ignored signals, which end calls of traced tasks |
 //! | `interrupted` | signals that end the wait for a supervisor |
-//! | `heirs` | tracing of what would outlive a guest that isn't traced itself |
+//! | `heirs` | tracing of tasks that would outlive a guest that isn't traced itself |
 //! | `space` | the guest's memory |
 //!
-//! Whatever the mechanism, one thread traces all tasks of the guest: it is told when they start and end, and with its
-//! end the kernel kills them all, whoever killed it. With user notification a task never stops at its calls for that.
+//! Whatever the mechanism, one thread traces all tasks of the guest. Their starts and ends are reported to it, and when
+//! it ends the kernel kills all of them. With user notification a task never stops at its calls for that.
 
 mod call;
 mod filters;
@@ -60,7 +60,7 @@ pub(crate) static WATCH: Attached = Attached(Mechanism::Watch);
 /// A platform of this family.
 pub(crate) struct Attached(Mechanism);
 
-/// What stops a task at its calls.
+/// The mechanism that stops a task at its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mechanism {
     Notify,

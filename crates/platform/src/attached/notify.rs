@@ -1,8 +1,8 @@
 //! Replies to user notifications.
 //!
-//! Callers and this thread wake each other on the same CPU where the kernel can (`SYNC_WAKE_UP`, 6.6). With
-//! `WAIT_KILLABLE_RECV` (5.19) only deadly signals interrupt a call that has been received; on older kernels one that a
-//! signal interrupts is received again. `interrupted` has calls made again that were interrupted before.
+//! Callers and this thread wake each other on the same CPU where the kernel supports it (`SYNC_WAKE_UP`, 6.6). With
+//! `WAIT_KILLABLE_RECV` (5.19) only fatal signals interrupt a call that has been received; on older kernels a call that
+//! a signal interrupts is received again. The module `interrupted` restarts calls that were interrupted before that.
 
 use std::collections::BTreeMap;
 use std::io::PipeReader;
@@ -21,10 +21,10 @@ use crate::patched::seats::Seats;
 use crate::supervisor::{Answer, Supervisor};
 use crate::task::{Space, Task, TaskId};
 
-/// The answers that are given later, by their times and the numbers of their calls.
+/// The delayed answers, by their times and the numbers of their calls.
 type Later = BTreeMap<(Instant, u64), (Notification, Answer)>;
 
-/// What answering takes.
+/// The context for answering notifications.
 pub(super) struct Answering<'a> {
     pub(super) supervisor: &'a dyn Supervisor,
     pub(super) pending: &'a PendingListener,
@@ -35,12 +35,12 @@ pub(super) struct Answering<'a> {
     pub(super) signaller: &'a Signaller,
     /// The CPU to stay on.
     pub(super) cpu: Option<usize>,
-    /// Notes the calls that the kernel executes.
+    /// The calls that the kernel executes.
     pub(super) forwarded: &'a Forwarded<'a>,
 }
 
 impl Answering<'_> {
-    /// Replies until the guest has ended. However this ends, the guest does, too.
+    /// Replies until the guest has ended. Kills the guest on return if it hasn't ended.
     pub(super) fn run(&self, seats: Option<&Seats<'_>>) -> Result<(), PlatformError> {
         let _guard = KillOnDrop(self.signaller);
         if let Some(cpu) = self.cpu {
@@ -52,7 +52,7 @@ impl Answering<'_> {
         let Some(mut listener) = self.pending.wait(self.has_ended)? else {
             return Ok(());
         };
-        // An older kernel wakes up as it does for anything.
+        // Older kernels wake callers without this hint.
         let _ = listener.set_sync_wake_up(true);
         let mut later = Later::new();
         loop {
@@ -65,7 +65,8 @@ impl Answering<'_> {
                         (Some(seats), true) => seats.forward(&notification),
                         _ => Ok(()),
                     };
-                    // A guest can see to it that it can't be traced. Then it makes nothing that would outlive its supervisor.
+                    // A guest can prevent its tracing. Then its calls that would create a task that outlives the
+                    // supervisor fail.
                     let answer = forwarded
                         .map_or_else(|error| Answer::Errno(error.errno.0 as u16), |()| answer);
                     (notification, answer)
@@ -74,7 +75,7 @@ impl Answering<'_> {
                     Some((_, answer)) => answer,
                     None => continue,
                 },
-                // No task has the filter, though some may still be on their way to their end.
+                // No task has the filter, though some may still be exiting.
                 Received::Ended => return Ok(()),
             };
             if !self.reply(&listener, call, answer, &mut later)? {
@@ -83,7 +84,7 @@ impl Answering<'_> {
         }
     }
 
-    /// What the supervisor says to a call.
+    /// The supervisor's answer to a call.
     fn ask(
         &self,
         listener: &Listener,
@@ -105,7 +106,7 @@ impl Answering<'_> {
         self.supervisor.call(&mut task, &notification.call)
     }
 
-    /// Kills the guest, and keeps the listener until it has ended: without it, calls would fail and be seen to.
+    /// Kills the guest, and keeps the listener until it has ended: without it, calls would fail visibly.
     fn await_stop(&self) -> Result<(), PlatformError> {
         let _ = self.signaller.send(libc::SIGKILL);
         tamis_kernel::poll::readable(&[self.stop.as_fd()])
@@ -115,7 +116,7 @@ impl Answering<'_> {
                 errno,
             })
     }
-    /// Replies to a call, or remembers when to; false if the guest is to be killed.
+    /// Replies to a call, or schedules its reply; false if the guest is to be killed.
     fn reply(
         &self,
         listener: &Listener,
@@ -124,7 +125,7 @@ impl Answering<'_> {
         later: &mut Later,
     ) -> Result<bool, PlatformError> {
         let id = call.id;
-        // Before the reply: the call may have been interrupted right after it.
+        // This is done before the reply: the call may be interrupted right after it.
         match answer {
             Answer::Forward => self.forwarded.add(call.thread, call.call),
             _ => self.forwarded.remove(call.thread),
@@ -139,7 +140,7 @@ impl Answering<'_> {
             }
             Answer::Descriptor(fd) => match listener.reply_fd(id, fd.as_fd()) {
                 Ok(_) => return Ok(true),
-                // The guest has as many descriptors as it may have.
+                // The guest has reached its limit of descriptors.
                 Err(ListenerError {
                     errno: Errno(errno @ libc::EMFILE),
                     ..
@@ -181,7 +182,7 @@ impl Task for Notified<'_> {
     }
 }
 
-/// Memory of a task, as long as that task waits: after that its number may belong to another.
+/// Memory of a task, as long as that task waits: afterwards its number may belong to another.
 struct Checked<'a> {
     listener: &'a Listener,
     id: u64,
@@ -204,8 +205,8 @@ impl Space for Checked<'_> {
     }
 
     fn write(&self, address: u64, bytes: &[u8]) -> Result<usize, Errno> {
-        // Before and after: a caller of this kernel can be killed between, and another process would be written to. What
-        // is found out after can't be undone, but it is told.
+        // Checked before and after: a caller of this kernel can be killed in between, and its number reused by another
+        // process. A write to that process can't be undone, but is reported as an error.
         self.check(0)?;
         let len_bytes = self.remote.write(address, bytes)?;
         self.check(len_bytes)

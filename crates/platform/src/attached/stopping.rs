@@ -1,7 +1,8 @@
 //! Stopping the tasks of a guest, and their first stops.
 //!
-//! While memory is changed, all threads that have it are stopped, and none of them may notice: a call that the stop has ended is
-//! made again. Who has the memory is known from the reports of creators, and a new task's own may overtake that.
+//! While memory is changed, all threads that share it are stopped, invisibly to them: a call that the stop has ended is
+//! restarted. The reports of creators show which tasks share memory; a new task's own first report may overtake its
+//! creator's.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,8 +16,8 @@ use super::tracer::Tracer;
 use crate::patched::inject;
 
 impl Tracer<'_> {
-    /// A stopped task, if it may go on: the first stop of one whose creator hasn't reported it waits for that, where it matters whose
-    /// memory it has.
+    /// Returns a stopped task if it may go on. The first stop of a task that its creator hasn't reported yet is held
+    /// back if calls are patched or counted, since the task's memory isn't known before.
     pub(super) fn known(&mut self, stopped: Stopped) -> Option<Stopped> {
         let tid = stopped.tracee().tid();
         if self.tasks.contains_key(&tid) {
@@ -36,14 +37,14 @@ impl Tracer<'_> {
         self.held_back.iter().any(|held| held.tid() == tid)
     }
 
-    /// A task that was created may go on.
+    /// Releases the first stop of a task whose creator has reported it.
     pub(super) fn take_up(&mut self, tid: i32) {
         for held in self.held_back.extract_if(.., |held| held.tid() == tid) {
             self.queue.push_back(held.report());
         }
     }
 
-    /// The next report that was left for later.
+    /// The next deferred report.
     pub(super) fn next_queued(&mut self) -> Option<(Tracee, Event)> {
         let is_idle = self.queue.is_empty() && !self.held_back.is_empty();
         if is_idle && !self.is_ending && !self.child.has_event() {
@@ -52,15 +53,17 @@ impl Tracer<'_> {
         self.queue.pop_front()
     }
 
-    /// A task has reported something, so it isn't creating any of those that are held back. What it has created, it has reported before.
+    /// Notes that a task has reported. So it isn't creating any task that is held back: it would have reported that
+    /// before.
     pub(super) fn has_reported(&mut self, tid: i32) {
         for held in &mut self.held_back {
             held.reported.insert(tid);
         }
     }
 
-    /// Nothing is reported, not even by the creators of those that are held back. Of one that nobody may be creating any more, nobody knows
-    /// whose memory it has. Whoever may be is interrupted: its next report tells, and comes even if it does nothing but run.
+    /// Handles held-back tasks when there is no report, not even by their creators. A task that no other task may be
+    /// creating is released without a known memory. Tasks that may be creating it are interrupted: their next report
+    /// decides, and comes even if they only compute.
     fn let_go(&mut self) {
         for held in std::mem::take(&mut self.held_back) {
             let tid = held.tid();
@@ -71,7 +74,7 @@ impl Tracer<'_> {
                 may_be && Tracee::of_this_thread(*one).interrupt().is_ok()
             };
             let creating: Vec<i32> = self.tasks.keys().copied().filter(is_creating).collect();
-            // One that has come to its report meanwhile no longer runs.
+            // An interrupted task whose report has come meanwhile no longer runs.
             if creating.is_empty() && !self.child.has_event() {
                 self.on_new(tid, creator(tid), None);
                 self.queue.push_back(held.report());
@@ -82,7 +85,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The next stop of a task; reports of others are left for later.
+    /// The next stop of a task; reports of others are deferred.
     ///
     /// # Errors
     /// `ESRCH` if it has ended.
@@ -105,9 +108,9 @@ impl Tracer<'_> {
         }
     }
 
-    /// Stops all other tasks with the memory of this one, which is stopped; they go on when their reports are handled.
-    /// `None` if one can't be stopped at once, is creating another, or belongs to another process: one of both may wait
-    /// for the other, as after `vfork`, and not stop before.
+    /// Stops all other tasks that share the memory of this stopped task; they go on when their reports are handled.
+    /// `None` if one can't be stopped at once, is creating another, or belongs to another process: as after `vfork`,
+    /// one of both may wait for the other and not stop before.
     ///
     /// # Errors
     /// As [`Tracee::interrupt`], but for tasks that have ended.
@@ -127,8 +130,9 @@ impl Tracer<'_> {
         Ok((!stopped.iter().any(creates)).then_some(stopped))
     }
 
-    /// Stops all other tasks with the memory of this one, which is stopped, those of other processes, too; they go on when their
-    /// reports are handled. None is stopped that waits for its child of `vfork`: while that is stopped it doesn't run.
+    /// Stops all other tasks that share the memory of this stopped task, including those of other processes; they go on
+    /// when their reports are handled. A task that waits for its child of `vfork` isn't stopped: it doesn't run while
+    /// the child is stopped.
     ///
     /// # Errors
     /// As [`Tracee::interrupt`], but for tasks that have ended.
@@ -139,7 +143,7 @@ impl Tracer<'_> {
         let (blocked, running): (Vec<i32>, Vec<i32>) =
             others.into_iter().partition(|one| is_blocked(*one));
         let mut stopped = self.stop_these(&running)?;
-        // One that has its memory back may be the child of another.
+        // A task whose wait for its child is over may itself be the child of another.
         loop {
             let is_over = |one: &i32| self.wait(*one, tid) == Wait::Over;
             let (over, rest): (Vec<i32>, Vec<i32>) = waiting.into_iter().partition(is_over);
@@ -157,7 +161,7 @@ impl Tracer<'_> {
         })
     }
 
-    /// Whether a task waits for its child, where this one is stopped, and all whose reports are still to be handled.
+    /// The wait of a task for its child, if `tid` and all tasks with pending reports are stopped.
     fn wait(&self, lender: i32, tid: i32) -> Wait {
         let is_stopped = |child: i32| child == tid || self.queued_stop(child).is_some();
         let has_left = |child: i32| {
@@ -171,7 +175,7 @@ impl Tracer<'_> {
         self.lenders.wait(lender, &is_stopped, &has_left)
     }
 
-    /// Stops these tasks in the same way, but for those that have ended and those that may wait for a child of `vfork`.
+    /// Stops these tasks in the same way, except those that have ended and those that may wait for a child of `vfork`.
     ///
     /// # Errors
     /// As [`Tracee::interrupt`].
@@ -181,7 +185,7 @@ impl Tracer<'_> {
         self.stop_all(&tids)
     }
 
-    /// Whether a task may wait for its child of `vfork`: no report of its own says otherwise.
+    /// Whether a task may wait for its child of `vfork`: it has no pending report that shows the contrary.
     fn may_wait(&self, tid: i32) -> bool {
         self.lenders.contains(tid) && !self.is_queued(tid)
     }
@@ -194,7 +198,7 @@ impl Tracer<'_> {
         Ok(stopped)
     }
 
-    /// Stops a task, and leaves its report for later.
+    /// Stops a task, and defers its report.
     fn stop(&mut self, tid: i32) -> Result<Option<Stopped>, TraceError> {
         if !self.is_queued(tid) {
             let tracee = Tracee::of_this_thread(tid);
@@ -206,13 +210,13 @@ impl Tracer<'_> {
         Ok(self.queued_stop(tid))
     }
 
-    /// Has a task that was stopped with others run on.
+    /// Resumes a task that was stopped with others.
     ///
     /// # Errors
     /// As [`Stopped::resume`].
     pub(crate) fn run_on(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
-        // Its end, if it has been killed meanwhile, is still to be handled.
+        // If it has been killed meanwhile, its end is still to be handled.
         let is_stop = |event: &Event| matches!(event, Event::Stopped(_));
         self.queue
             .retain(|(tracee, event)| tracee.tid() != tid || !is_stop(event));
@@ -220,8 +224,8 @@ impl Tracer<'_> {
         stopped.clone().resume(self.resume_of(tid), None)
     }
 
-    /// Has a task that was stopped in a call make it again, since it got no signal. It may have stopped for another reason first, and
-    /// for this only later; and it may be elsewhere now.
+    /// Restarts the call of a task that was stopped in it without a signal. The task may have stopped for another
+    /// reason first and for the interruption later, when it is no longer in that call.
     ///
     /// # Errors
     /// As [`Stopped::registers`].
@@ -248,11 +252,11 @@ impl Tracer<'_> {
     }
 }
 
-/// The first stop of a task whose creator has yet to report it.
+/// The first stop of a task that its creator hasn't reported yet.
 #[derive(Debug)]
 pub(super) struct FirstStop {
     stopped: Stopped,
-    /// Tasks that have reported something else since.
+    /// Tasks that have reported another event since.
     reported: BTreeSet<i32>,
 }
 
@@ -266,15 +270,15 @@ impl FirstStop {
     }
 }
 
-/// Tasks with the memory of another.
+/// Tasks that share memory with another.
 pub(crate) struct Sharing {
     pub(crate) stopped: Vec<Stopped>,
-    /// Whether all that can run are among them, and none of them is creating another, whose report comes first.
+    /// Whether these are all tasks that can run, and none of them is creating another, so that its report comes first.
     pub(crate) are_all: bool,
 }
 
-/// What has been found out or done about a task: nothing if it has been killed meanwhile. That isn't the end of who is handled, which may be
-/// another.
+/// A result about a task; the default if the task has been killed meanwhile. The task whose stop is being handled may
+/// be another one, which goes on.
 pub(crate) fn unless_ended<T: Default>(of_task: Result<T, TraceError>) -> Result<T, TraceError> {
     match of_task {
         Err(error) if error.errno == Errno(libc::ESRCH) => Ok(T::default()),
@@ -294,14 +298,14 @@ fn family(tid: i32) -> Option<(i32, i32)> {
     Some((number("Tgid")?, number("PPid")?))
 }
 
-/// The task that has created one, as far as is known: its process, or that process's parent.
+/// The creator of a task as far as `/proc` shows: its process, or that process's parent.
 fn creator(tid: i32) -> Option<i32> {
     let (process, parent) = family(tid)?;
     Some(if process == tid { parent } else { process })
 }
 
-/// Whether a task may have created another: a thread of its process, or a process whose parent is its own or, by `CLONE_PARENT`, its
-/// own parent.
+/// Whether a task may have created another: a thread of its process, or a process whose parent is the task's own
+/// process or, by `CLONE_PARENT`, that process's parent.
 fn may_have_created(tid: i32, new: i32) -> bool {
     let (Some((own, parent)), Some((process, new_parent))) = (family(tid), family(new)) else {
         return false;
@@ -312,8 +316,8 @@ fn may_have_created(tid: i32, new: i32) -> bool {
     }
 }
 
-/// Whether a task may be in a call that creates another: of those that run, the kernel doesn't tell. One that waits for a child is in
-/// such a call, but has created that one.
+/// Whether a task may be in a call that creates another. `/proc` doesn't show the call of a running task. A task that
+/// waits for its child is in such a call, but has created that child already.
 fn may_create(tid: i32, waits: bool) -> bool {
     /// `clone`, `fork`, `vfork` and `clone3` on x86-64, and in the 32-bit interface.
     const CALLS: [u32; 7] = [56, 57, 58, 435, 120, 2, 190];
@@ -326,7 +330,7 @@ fn may_create(tid: i32, waits: bool) -> bool {
     })
 }
 
-/// Whether a task waits for something that signals don't end: such as its child of `vfork`.
+/// Whether a task waits without reaction to signals, such as for its child of `vfork`.
 fn is_blocked(tid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ")
@@ -340,7 +344,8 @@ mod tests {
 
     use super::may_have_created;
 
-    /// Processes that end once nobody can write to a pipe: a child, a sibling that it makes by `CLONE_PARENT`, and its own child.
+    /// Processes that end once all writers of a pipe are closed: a child, a sibling that it makes by `CLONE_PARENT`,
+    /// and its own child.
     struct Family {
         child: i32,
         sibling: i32,
@@ -380,7 +385,7 @@ mod tests {
             self.until = None;
             for pid in [self.child, self.sibling] {
                 #[expect(unsafe_code, reason = "no safe function waits for what none has made")]
-                // SAFETY: takes no address. Both are children of this process that nobody else waits for.
+                // SAFETY: takes no address. Both are children of this process, which no other code waits for.
                 unsafe {
                     libc::waitpid(pid, std::ptr::null_mut(), 0)
                 };
@@ -388,7 +393,7 @@ mod tests {
         }
     }
 
-    /// Makes a process, which does this and waits.
+    /// Makes a process that runs `run` and waits.
     fn process(flags: i32, end: &PipeReader, until: &PipeWriter, run: impl Fn()) -> i32 {
         let flags = i64::from(flags | libc::SIGCHLD);
         #[expect(unsafe_code, reason = "no safe function makes a sibling")]

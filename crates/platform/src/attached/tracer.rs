@@ -39,31 +39,31 @@ use crate::supervisor::Supervisor;
 use crate::sys::machine;
 use crate::task::TaskId;
 
-/// After how many stops at calls the tracer looks where the guest runs.
+/// Stops at calls between two checks of the CPU that the guest runs on.
 const STOPS_PER_LOOK: u32 = 64;
 
-/// How a guest is started, if not by executing its program under its filter.
+/// The start of a guest, if not by executing its program under its filter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Start<'a> {
-    /// What the guest's process does.
+    /// The code that the guest's process runs.
     pub(crate) body: Option<&'a dyn Body>,
-    /// What is installed in place of the guest's filter.
+    /// The filter that is installed in place of the guest's.
     pub(crate) filter: Option<&'a Program>,
-    /// What answers its stub, if it has one.
+    /// The answers to the calls of its stub, if it has one.
     pub(crate) stub: Option<Answers<'a>>,
-    /// Where its programs move in once they are executed, if that isn't their process alone.
+    /// The environment that its programs are moved into once they are executed, if other than their process.
     pub(crate) residence: Option<&'a dyn Residence>,
 }
 
-/// What programs of a guest run in.
+/// The environment that programs of a guest run in.
 pub(crate) trait Residence: fmt::Debug + Sync {
     /// A task has stopped because it has executed a program.
     ///
     /// # Errors
-    /// As of tracing. What else fails ends the task.
+    /// As of tracing. Any other failure ends the task.
     fn move_in(&self, stopped: &Stopped, next: NextStop<'_>) -> Result<(), TraceError>;
 
-    /// A task is about to get a signal: whether its residence has failed, for which the task is to end.
+    /// Whether the residence of a task that is about to get a signal has failed, which ends the task.
     ///
     /// # Errors
     /// As of tracing.
@@ -97,7 +97,7 @@ pub(super) fn run(
     supervisor.started(TaskId(held.pid()), None);
     thread::scope(|scope| {
         let guard = EndOnDrop(&has_ended);
-        // Closed when this ends, however it does.
+        // Closed at the end of this function on every path.
         let mut stopper = stopper;
         if let Some(until) = options.until {
             start_until(scope, until, &stop, &signaller)?;
@@ -133,7 +133,7 @@ pub(super) fn run(
         tracer.counting = tally.map(Counting::new);
         let ended = tracer.until_end();
         drop(guard);
-        // A byte, because the pipe isn't closed while another thread is between fork and exec.
+        // Writing a byte is needed because the pipe isn't closed while another thread is between fork and exec.
         let _ = stopper.write_all(&[1]);
         let answered = answering.map_or(Ok(()), joined);
         let failure = desk.as_ref().and_then(|desk| lock(&desk.failure).take());
@@ -142,13 +142,13 @@ pub(super) fn run(
     })
 }
 
-/// Whether the tracer has calls made again that weren't received. In a machine the handler is the monitor's, which goes on with the call
-/// itself; the tasks of a stub aren't traced.
+/// Whether the tracer restarts calls that the supervisor hasn't received. In a virtual machine the signal handler is
+/// the monitor's, which continues the call itself; the tasks of a stub aren't traced.
 fn makes_again(mechanism: Mechanism, how: &Start<'_>) -> bool {
     mechanism == Mechanism::Notify && how.stub.is_none() && how.residence.is_none()
 }
 
-/// The result of a thread, whose panic goes on here.
+/// The result of a thread, whose panic is propagated.
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     let result = thread.join();
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -169,7 +169,7 @@ fn start_until<'scope>(
     start(scope, "tamis-until", kill).map(|_| ())
 }
 
-/// What is readable after the end of a guest's first process, if others trace, who may take it.
+/// A descriptor that is readable after the end of a guest's first process, if other threads trace, which may reap it.
 fn until_first(how: &Start<'_>, pid: i32) -> Result<Option<OwnedFd>, PlatformError> {
     let end = how.stub.map(|_| machine::end_of(pid));
     end.transpose().map_err(|errno| PlatformError::Request {
@@ -178,7 +178,7 @@ fn until_first(how: &Start<'_>, pid: i32) -> Result<Option<OwnedFd>, PlatformErr
     })
 }
 
-/// What answers the calls of patched sites, unless the guest's can't be patched.
+/// The desk that answers the calls of patched sites, unless the guest's sites can't be patched.
 fn desk<'a>(
     guest: &Guest<'_>,
     options: &Options<'a>,
@@ -197,7 +197,7 @@ fn desk<'a>(
     ))
 }
 
-/// What counts the calls of patched sites, if they are only counted.
+/// The tally for the calls of patched sites, if they are only counted.
 fn tally<'a>(mechanism: Mechanism, guest: &Guest<'_>, options: &Options<'a>) -> Option<&'a Tally> {
     let notify = ActionKind::Notify;
     let is_asked = |op| {
@@ -224,7 +224,7 @@ fn seats<'scope>(
     Seats::new(desk, answers, pid, Box::new(serve), Box::new(trace), heirs)
 }
 
-/// What answers the calls of a stub.
+/// The desk that answers the calls of a stub.
 fn desk_of_stub<'a>(
     guest: &Guest<'_>,
     options: &Options<'a>,
@@ -246,7 +246,7 @@ fn patching<'scope>(
     Patching::new(desk, Box::new(serve))
 }
 
-/// A child that waits, traced and on its CPU. Dropping it ends everything.
+/// A child that waits, traced and on its CPU. Dropping it ends all processes of the guest.
 fn start_guest(
     mechanism: Mechanism,
     tally: Option<&Tally>,
@@ -270,9 +270,9 @@ fn start_guest(
     spawn.filters = filters.collect();
     spawn.forward_signals = options.forwards_signals;
     let watches = mechanism == Mechanism::Watch;
-    // The kernel kills what is traced when its tracer ends.
+    // The kernel kills traced tasks when their tracer ends.
     spawn.die_with_parent = !watches;
-    // Then programs keep the privileges that their files give them.
+    // Then programs keep the privileges that their files grant.
     spawn.no_new_privs = !(watches && install::is_privileged());
     let held = spawn.start().map_err(PlatformError::Spawn)?;
     place(options.placement, &held)?;
@@ -283,7 +283,7 @@ fn start_guest(
     Ok(held)
 }
 
-/// Says that the guest has ended, whatever ended its loop.
+/// Sets the flag of the guest's end, whatever ended its loop.
 struct EndOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {
@@ -317,7 +317,7 @@ fn evaluator(mechanism: Mechanism, guest: &Guest<'_>) -> Result<Option<Evaluator
         .map_err(|error| PlatformError::Filter(error.to_string()))
 }
 
-/// The CPU of the thread that asks the supervisor; `None` if it is free.
+/// The CPU of the thread that calls the supervisor; `None` if it is free.
 fn supervisor_cpu(placement: Placement) -> Option<usize> {
     match placement {
         Placement::Free => None,
@@ -376,10 +376,10 @@ pub(crate) struct Tracer<'a> {
     pub(super) evaluator: Option<&'a Evaluator>,
     pub(super) has_results: bool,
     pub(super) child: Child,
-    /// Whether the first task has its filters: what it calls before are not calls of the guest.
+    /// Whether the first task has its filters: earlier calls are not calls of the guest.
     is_armed: bool,
     pub(super) tasks: BTreeMap<i32, State>,
-    /// The first stops of tasks whose creator has yet to report them, where it matters whose memory they have.
+    /// The first stops of tasks that their creators haven't reported yet, where their memory matters.
     pub(super) held_back: Vec<FirstStop>,
     /// Tasks that may wait for a child of `vfork`.
     pub(super) lenders: Lenders,
@@ -387,23 +387,23 @@ pub(crate) struct Tracer<'a> {
     pub(super) repeated: BTreeMap<i32, SeccompData>,
     /// Calls that are made again because an ignored signal has ended them.
     repeats: Repeats,
-    /// Tasks that were to stop, and haven't stopped for that yet.
+    /// Tasks that were interrupted, and haven't stopped for that yet.
     pub(super) interrupted: BTreeSet<i32>,
     /// Whether everything is being killed.
     pub(super) is_ending: bool,
     failure: Option<PlatformError>,
     follow: Option<Follow>,
-    /// Reports that came while another was waited for. Their tasks are stopped.
+    /// Reports that came during a wait for another. Their tasks are stopped.
     pub(super) queue: VecDeque<(Tracee, Event)>,
-    /// What others trace.
+    /// Tasks that other threads trace.
     heirs: &'a Heirs,
-    /// Readable after the end of the first process, if others trace, who may take it.
+    /// Readable after the end of the first process, if other threads trace, which may reap it.
     until_first: Option<OwnedFd>,
     residence: Option<&'a dyn Residence>,
-    /// The calls that were forwarded, if the kernel may interrupt others before they are received.
+    /// The calls that were forwarded, if the kernel may interrupt calls before the supervisor receives them.
     forwarded: Option<&'a Forwarded<'a>>,
     pub(super) patching: Option<Patching<'a>>,
-    /// Instead of that, if calls are only counted.
+    /// Used instead of `patching` if calls are only counted.
     pub(super) counting: Option<Counting<'a>>,
 }
 
@@ -411,7 +411,7 @@ pub(crate) struct Tracer<'a> {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) phase: Phase,
-    /// Whether it was last resumed so that its next call stops and is not made.
+    /// Whether its last resumption stops its next call without executing it.
     pub(super) is_emulated: bool,
 }
 
@@ -487,7 +487,8 @@ impl Tracer<'_> {
             self.end();
             first = Some(ended);
         }
-        // No number is a task of the guest any more: these were killed when they had executed a program, and had others.
+        // No remaining number is a task of the guest: these tasks were killed when they had executed a program, under
+        // other numbers.
         let killed = Ended::Signalled {
             signal: libc::SIGKILL,
             core_dumped: false,
@@ -507,7 +508,7 @@ impl Tracer<'_> {
         })
     }
 
-    /// Kills every task. Those that are created meanwhile are killed at their first stop.
+    /// Kills every task. Tasks that are created meanwhile are killed at their first stop.
     pub(super) fn end(&mut self) {
         self.is_ending = true;
         let _ = self.child.signaller().send(libc::SIGKILL);
@@ -515,14 +516,14 @@ impl Tracer<'_> {
         let held_back = self.held_back.iter().map(FirstStop::tid);
         for tid in self.tasks.keys().copied().chain(held_back) {
             let tracee = Tracee::of_this_thread(tid);
-            // Of a thread that has executed a program and was killed before it could tell, nobody reports the end.
+            // A thread that has executed a program and was killed before its report has no reported end.
             if tid != self.child.pid() && tracee.is_awaited() {
                 let _ = tracee.kill();
             }
         }
     }
 
-    /// Ends the guest because of this error.
+    /// Ends the guest because of an error.
     pub(super) fn fail(&mut self, failure: PlatformError) {
         self.failure.get_or_insert(failure);
         self.end();
@@ -564,7 +565,7 @@ impl Tracer<'_> {
             }
             Stop::Interrupted => {
                 self.make_again(&stopped)?;
-                // It decides about this tracer, too, which it is a part of.
+                // `arrived` also changes this tracer, which contains it.
                 if let Some(mut patching) = self.patching.take() {
                     let done = patching.arrived(self, &stopped);
                     self.patching = Some(patching);
@@ -610,7 +611,7 @@ impl Tracer<'_> {
         stopped.resume(how, signal)
     }
 
-    /// A task may have stopped for a signal that it ignores, and that has ended its call.
+    /// Handles a stop for a signal that the task ignores and that has ended its call.
     fn on_ignored(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
         if let Some(signal) = stopped.signal()
             && let Some(call) = self.repeats.restart(stopped, signal)?
@@ -620,7 +621,7 @@ impl Tracer<'_> {
         Ok(())
     }
 
-    /// How a task goes on.
+    /// The request that resumes a task.
     pub(super) fn resume_of(&self, tid: i32) -> Resume {
         let is_free = |state: &State| state.phase == Phase::Free;
         match self.mechanism {
@@ -636,23 +637,23 @@ impl Tracer<'_> {
         }
     }
 
-    /// A stopped task has created another.
+    /// Handles the creation of a task by a stopped one.
     fn on_created(&mut self, new: i32, stopped: &Stopped) {
         let tid = stopped.tracee().tid();
         if stopped.stop() == Stop::Vfork {
             self.lenders.add(tid, new);
         }
-        // It may even have ended, and nobody has been told of it.
+        // It may have ended already, which hasn't been reported yet.
         if self.is_held_back(new) || Tracee::of_this_thread(new).is_awaited() {
             self.on_new(new, Some(tid), Some(tid));
             self.take_up(new);
         }
     }
 
-    /// A task has ended.
+    /// Handles the end of a task.
     fn on_ended(&mut self, tid: i32, ended: Ended) {
         self.on_left(tid);
-        // Of one that was held back nobody has been told.
+        // The start of a task that was held back hasn't been reported.
         self.held_back.retain(|held| held.tid() != tid);
         if self.tasks.remove(&tid).is_some() {
             self.supervisor.ended(TaskId(tid), ended);
@@ -665,7 +666,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A task has left its address space.
+    /// Handles a task that has left its address space.
     fn on_left(&mut self, tid: i32) {
         self.lenders.left(tid);
         if let Some(patching) = &mut self.patching {
@@ -682,9 +683,9 @@ impl Tracer<'_> {
         self.is_armed
     }
 
-    /// A task has been created, by one that is known for certain or not.
+    /// Registers a new task; `certain` is its creator if a report has named it.
     pub(super) fn on_new(&mut self, tid: i32, parent: Option<i32>, certain: Option<i32>) {
-        // The number of a task whose end is still to be reported is not given to another.
+        // The number of a task whose end is still to be reported is not reused.
         if let Entry::Vacant(entry) = self.tasks.entry(tid) {
             entry.insert(State::default());
             if let Some(patching) = &mut self.patching {
@@ -697,7 +698,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// A thread, by its former number, has executed a program: it has its process's number, and the others are gone.
+    /// Handles an execution by a thread with its former number: it gets its process's number, and the other threads are
+    /// gone.
     fn on_exec(&mut self, tid: i32, former: i32) {
         self.on_left(tid);
         self.on_left(former);
@@ -711,8 +713,8 @@ impl Tracer<'_> {
 }
 
 impl Drop for Tracer<'_> {
-    /// Kills what is left, if the supervisor has panicked or waiting has failed. The ends of all are waited for: a process
-    /// doesn't end before its threads, and those report to their tracer.
+    /// Kills the remaining tasks, if the supervisor has panicked or waiting has failed, and waits for all of their
+    /// ends: a process doesn't end before its threads, and those report to their tracer.
     fn drop(&mut self) {
         self.end();
         while let Ok((tracee, event)) = self.child.next_event() {
@@ -723,7 +725,7 @@ impl Drop for Tracer<'_> {
     }
 }
 
-/// Keeps the tracer where the guest runs: waking a task on another CPU takes several times as long as on the own one.
+/// Keeps the tracer on the guest's CPU: waking a task on another CPU takes several times as long as on the same one.
 #[derive(Default)]
 struct Follow {
     stops: u32,
