@@ -6,7 +6,6 @@
 //! it; a task that is about to execute a program, or to change its user, is traced from then on. Each has its own
 //! tracing thread. A thread with no tasks left waits for the next one, since starting a thread takes as long as a
 //! native fork.
-//! more it waits for the next one, since starting it takes as long as a native fork.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
