@@ -1,4 +1,4 @@
-//! The memory that a guest's process gets near the code that is patched: the stub, two tables, and trampolines.
+//! The memory that is mapped into a guest's process near the patched code: the stub, two tables, and trampolines.
 
 use std::fs;
 use std::ops::Range;
@@ -9,17 +9,17 @@ use tamis_vm::Evaluator;
 
 use crate::sys::stub;
 
-/// Where the table of numbers begins: what to do with a call, by the low half of its number.
+/// The offset of the table of numbers, which has an action for the low half of each call's number.
 pub(super) const NUMBERS: usize = 0x2000;
-/// Where the trampolines begin.
+/// The offset of the trampolines.
 pub(super) const TRAMPOLINES: usize = NUMBERS + 0x1_0000;
-/// The bytes of an area.
+/// The size of an area in bytes.
 pub(super) const LEN_BYTES: usize = TRAMPOLINES + 0x4000;
-/// How far an area is from the mapping that it is for, so that none of both grows into the other.
+/// The distance of an area from its mapping, so that neither grows into the other.
 const MARGIN_BYTES: u64 = 0x1_0000;
-/// How far two ends of a jump may be apart.
+/// The greatest distance between the ends of a jump.
 const REACH_BYTES: u64 = (1 << 31) - 0x10_0000;
-/// More than any trampoline has.
+/// More bytes than any trampoline has.
 const LARGEST_BYTES: usize = 128;
 /// The lowest address of a mapping, `vm.mmap_min_addr`.
 const LOWEST: u64 = 0x1_0000;
@@ -33,23 +33,23 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// Where the next trampoline is.
+    /// The address of the next trampoline.
     pub(super) const fn next(&self) -> u64 {
         self.start + (TRAMPOLINES + self.used) as u64
     }
 
-    /// Whether an address is in it.
+    /// Whether the area contains an address.
     pub(super) const fn contains(&self, address: u64) -> bool {
         address >= self.start && address < self.start + LEN_BYTES as u64
     }
 
-    /// Whether its trampolines reach code, and there is room for one more.
+    /// Whether its trampolines reach the code, and it has room for one more.
     const fn serves(&self, code: &Range<u64>) -> bool {
         reaches(self.start, code) && TRAMPOLINES + self.used + LARGEST_BYTES <= LEN_BYTES
     }
 }
 
-/// The first of these areas that has room for a trampoline which reaches code.
+/// The first of these areas that has room for a trampoline and reaches the code.
 pub(super) fn serving(areas: &[Area], code: &Range<u64>) -> Option<usize> {
     areas.iter().position(|area| area.serves(code))
 }
@@ -60,14 +60,14 @@ const fn reaches(area: u64, code: &Range<u64>) -> bool {
         && area.abs_diff(code.start) < REACH_BYTES
 }
 
-/// What the guest's filter says about numbers of calls, for the tables of areas.
+/// The guest's filter, reduced to actions by call numbers, for the tables of areas.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     actions: Vec<Option<Action>>,
 }
 
 impl Numbers {
-    /// Those of a filter.
+    /// The numbers of a filter.
     pub(crate) fn new(program: &Program, evaluator: &Evaluator) -> Numbers {
         let action = |nr| match cache::is_cacheable(program, Arch::X86_64.audit(), nr) {
             true => Some(Action::ALLOW),
@@ -83,14 +83,14 @@ impl Numbers {
         self.actions[nr as usize].is_some_and(|action| action.kind == ActionKind::Allow)
     }
 
-    /// The filter's answer to all calls with a number, if it is one.
+    /// The filter's action for all calls with a number, if it is constant.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn of(&self, nr: i64) -> Option<Action> {
         let action = self.actions.get(usize::try_from(nr).ok()?)?;
         *action
     }
 
-    /// What code in a guest does about each number.
+    /// The tables for code in a guest.
     pub(crate) fn tables(&self) -> Tables {
         let mut tables = Tables {
             numbers: [stub::BY_KERNEL; stub::ERRORS],
@@ -120,20 +120,20 @@ impl Numbers {
     }
 }
 
-/// What code in a guest does about each number of a call. The guest can change it, which opens nothing: what it makes itself
-/// the kernel decides.
+/// The actions that code in a guest takes by the number of a call. The guest can change them without bypassing the
+/// filter: the kernel decides about calls that the guest makes itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
-    /// Whether the kernel decides, the supervisor is asked, or the call fails.
+    /// Whether the kernel decides, the supervisor decides, or the call fails.
     pub(crate) numbers: [u8; stub::ERRORS],
     /// Negative error numbers.
     pub(crate) errors: [i16; stub::ERRORS],
 }
 
-/// What calls get whose arguments decide.
+/// The action for calls that the filter decides by their arguments.
 const ASK_FIRST: Action = Action::new(ActionKind::Notify, 0);
 
-/// The filter's answer to all calls with a number, if it is one.
+/// The filter's action for all calls with a number, if it is constant.
 fn constant(evaluator: &Evaluator, nr: u32) -> Option<Action> {
     let table = evaluator.table()?;
     let mut is_constant = true;
@@ -149,12 +149,12 @@ pub(super) fn allows(evaluator: &Evaluator, call: &SeccompData) -> bool {
     Action::from_ret(evaluator.run(call)).kind.executes()
 }
 
-/// A mapping, of `/proc/PID/maps`.
+/// A mapping of `/proc/PID/maps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) range: Range<u64>,
     pub(super) access: String,
-    /// Device, inode and offset: which bytes of which file.
+    /// Device, inode and offset, which identify the bytes of the file.
     pub(super) source: String,
     pub(super) is_file: bool,
 }
@@ -179,7 +179,7 @@ fn parse(line: &str) -> Option<Mapping> {
     })
 }
 
-/// An address for an area that reaches code, where nothing is mapped: the highest below it, else the lowest above.
+/// An unmapped address for an area that reaches the code: the highest below it, else the lowest above.
 pub(super) fn place(mappings: &[Mapping], code: &Range<u64>) -> Option<u64> {
     let starts = mappings.iter().map(|one| one.range.start);
     let ends = std::iter::once(LOWEST).chain(mappings.iter().map(|one| one.range.end));

@@ -1,14 +1,14 @@
-//! Sites whose calls are made and only counted: for supervisors that forward everything.
+//! Sites whose calls are executed and only counted: for supervisors that forward all calls.
 //!
-//! A site that has stopped some times is patched. Its trampoline adds one to the count of the call's number, in memory that
-//! the supervisor shares, and makes the call at a *gate*: one of 4096 places at a fixed address, from which the filter allows
-//! every call. So this is no boundary, and the guest's filter must be one that asks about every call. Whatever can't be
-//! patched stops as before.
+//! A site is patched after a number of stops. Its trampoline increments the count of the call's number, in memory that
+//! the supervisor shares, and makes the call at a *gate*: one of 4096 places at a fixed address, where the filter
+//! allows every call. So this is no boundary, and the guest's filter must be one that returns `notify` for every call.
+//! Calls that can't be patched stop as before.
 //!
-//! Nothing waits for anything here: a signal may come or a thread be killed between any two instructions, and processes
-//! that are forked go on with the same counts. What looks at the address of a call gets the program as it was: before a process
-//! installs a filter, has its calls dispatched, or handles the C library's signal of cancellation, its sites are put back for good, and its
-//! threads that are at gates go on where they would be without.
+//! No code waits here: a signal may come or a thread be killed between any two instructions, and forked processes go on
+//! with the same counts. Code that inspects the address of a call sees the original program: before a process installs
+//! a filter, dispatches its calls, or handles the C library's cancellation signal, its sites are restored for good, and
+//! its threads at gates are moved to the addresses that they would have without gates.
 
 use std::sync::Arc;
 
@@ -31,14 +31,14 @@ use crate::offsets::{IP_HIGH, IP_LOW};
 use crate::sys::machine;
 use crate::sys::shared::Shared;
 
-/// Where the gates are: below what the kernel maps, and where the sanitizers of threads, memory and addresses let programs have
-/// memory.
+/// The address of the gates: below the kernel's mappings, and in a region that the sanitizers of threads, memory and
+/// addresses leave to programs.
 const GATES: u64 = 0x7e90_0000_0000;
 const GATES_BYTES: u64 = 0x1_0000;
-/// Where the counts are.
+/// The address of the counts.
 const COUNTS: u64 = GATES + GATES_BYTES;
 
-/// Instructions of a filter that allow what is called from a gate; they leave the registers as they found them.
+/// Instructions of a filter that allow calls from a gate; they leave the registers unchanged.
 pub(crate) fn allow_at_gates() -> [Op; 7] {
     [
         Op::LoadData(IP_HIGH),
@@ -56,20 +56,20 @@ pub(crate) struct Counting<'a> {
     tally: &'a Tally,
     sites: Sites,
     spaces: Spaces<Space>,
-    /// For tasks that are in the way of putting sites back.
+    /// The attempts of tasks to restore sites.
     looks: Looks,
-    /// The filters of a task that has installed none itself, if the kernel tells.
+    /// The number of filters of a task that has installed none itself, if the kernel reports it.
     filters: Option<u32>,
 }
 
-/// What one address space has got.
+/// The counting of one address space.
 #[derive(Clone, Debug)]
 struct Space {
     counts: Arc<Shared<Count>>,
     areas: Vec<Area>,
-    /// The `syscall` of the site of each gate, and what was written there.
+    /// For each gate, the address of its site's `syscall` and the patch of the site.
     gates: Vec<(u64, Patch)>,
-    /// Whether its sites were put back, for good.
+    /// Whether its sites were restored, for good.
     is_over: bool,
 }
 
@@ -84,14 +84,14 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// A task has been created and is stopped.
+    /// Handles the creation of a task, which is stopped.
     pub(crate) fn created(&mut self, tid: i32, parent: Option<i32>) {
         if let Some(parent) = parent {
             self.spaces.created(tid, parent, Space::clone);
         }
     }
 
-    /// A task has ended, or has executed another program.
+    /// Handles a task that has ended, or has executed another program.
     pub(crate) fn left(&mut self, tid: i32) {
         self.looks.end(tid);
         if let Left::Gone = self.spaces.left(tid) {
@@ -99,7 +99,7 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// A task has stopped at a call; whether the supervisor isn't to be asked about it.
+    /// Handles a task's stop at a call; returns whether the supervisor is to be skipped.
     pub(crate) fn decides(
         &mut self,
         tracer: &mut Tracer<'_>,
@@ -107,14 +107,14 @@ impl<'a> Counting<'a> {
         call: &SeccompData,
     ) -> Result<bool, TraceError> {
         if (GATES..COUNTS).contains(&call.ip) {
-            // A filter of the guest's own wants a tracer, which it doesn't have.
+            // A filter of the guest's own returns `trace` without a tracer.
             stopped.skip_call()?;
             return stopped.set_result(-i64::from(libc::ENOSYS)).map(|()| true);
         }
         let tid = stopped.tracee().tid();
         if looks_at_addresses(tid, call) {
             if !self.roll_back(tracer, stopped)? {
-                // It makes the call again, and other reports are seen to meanwhile.
+                // The task restarts the call, and other reports are handled meanwhile.
                 stopped.skip_call()?;
                 return stopped.repeat_call(call.nr, call.ip).map(|()| true);
             }
@@ -123,8 +123,8 @@ impl<'a> Counting<'a> {
         self.takes(tracer, stopped, call)
     }
 
-    /// Puts back what the sites of a stopped task's memory were; false if it is to be tried again when other reports have been
-    /// seen to. Where somebody who may run can't be stopped, they stay.
+    /// Restores the sites in a stopped task's memory; false if it is to be tried again after other reports. If a task
+    /// that may run can't be stopped, the sites stay patched.
     fn roll_back(
         &mut self,
         tracer: &mut Tracer<'_>,
@@ -153,7 +153,7 @@ impl<'a> Counting<'a> {
         Ok(true)
     }
 
-    /// Whether the task makes a call again, since its site is patched from now on.
+    /// Whether the task restarts a call, since its site is patched from now on.
     fn takes(
         &mut self,
         tracer: &mut Tracer<'_>,
@@ -199,12 +199,12 @@ impl<'a> Counting<'a> {
         space.is_some_and(|space| area::serving(&space.areas, &plan.mapping).is_some())
     }
 
-    /// Whether a task has filters of its own: they may kill it for calls that it makes for us.
+    /// Whether a task has filters of its own, which may kill it for injected calls.
     fn is_confined(&self, tid: i32) -> bool {
         machine::has_other_filters(tid, self.filters)
     }
 
-    /// Makes what the address space of a task lacks.
+    /// Makes the mappings that the address space of a task lacks.
     fn prepare(
         &mut self,
         tracer: &mut Tracer<'_>,
@@ -235,7 +235,7 @@ impl<'a> Counting<'a> {
         Ok(())
     }
 
-    /// Patches a site, if there is room for it.
+    /// Patches a site, if it has room for that.
     fn patch(&mut self, tid: i32, others: &[Stopped], plan: &Plan) -> Option<Put> {
         let others = others.iter().map(|one| one.tracee().tid());
         self.spaces.join(tid, others);
@@ -243,11 +243,11 @@ impl<'a> Counting<'a> {
     }
 }
 
-/// Whether somebody may look at the addresses of calls after this one of a task.
+/// Whether the program may inspect the addresses of calls after this call of a task.
 fn looks_at_addresses(tid: i32, call: &SeccompData) -> bool {
-    /// Dispatch of calls by signals, except from a range of addresses.
+    /// Syscall user dispatch, except from a range of addresses.
     const DISPATCH: i32 = 59;
-    /// The signal by which glibc cancels a thread, and that of musl. glibc has the latter for something else.
+    /// The cancellation signals of glibc and musl. glibc uses musl's for another purpose.
     const CANCELS: [i32; 2] = [32, 33];
     let first = call.args[0] as i32;
     let is_own = call.arch == Arch::X86_64.audit()
@@ -261,16 +261,17 @@ fn looks_at_addresses(tid: i32, call: &SeccompData) -> bool {
     is_own || may_install(call)
 }
 
-/// Whether an action for a signal, in a task's memory, has others wait for its handler's end: musl's for cancellation does.
+/// Whether an action for a signal, in a task's memory, blocks other signals during its handler: musl's for cancellation
+/// does.
 fn blocks_signals(tid: i32, action: u64) -> bool {
-    /// Of `sa_mask` in the kernel's `struct sigaction`.
+    /// The offset of `sa_mask` in the kernel's `struct sigaction`.
     const MASK_OFFSET: u64 = 24;
     let mut mask = [0; size_of::<u64>()];
     let read = memory::read(tid, action.wrapping_add(MASK_OFFSET), &mut mask);
     read == Ok(mask.len()) && mask != [0; size_of::<u64>()]
 }
 
-/// Has a task that has skipped a call make it again.
+/// Makes a task that has skipped a call restart it.
 fn again(stopped: &Stopped, call: &SeccompData) -> Result<(), TraceError> {
     if let Some(mut words) = Words::of(stopped)? {
         words.0[RAX] = u64::from(call.nr);
@@ -281,7 +282,7 @@ fn again(stopped: &Stopped, call: &SeccompData) -> Result<(), TraceError> {
 }
 
 impl Space {
-    /// Has a task make what is missing: counts and gates, and an area near the code.
+    /// Makes a task create the missing mappings: counts and gates, and an area near the code.
     fn extend(
         space: &mut Option<Space>,
         tid: i32,
@@ -348,7 +349,7 @@ impl Space {
         self.is_over = true;
     }
 
-    /// Whether a stopped thread is in a trampoline, from which it would go to a gate.
+    /// Whether a stopped thread is in a trampoline, on its way to a gate.
     fn is_before_gate(&self, stopped: &Stopped) -> Result<bool, TraceError> {
         let Some(words) = Words::of(stopped)? else {
             return Ok(false);
@@ -358,7 +359,7 @@ impl Space {
         Ok(!is_in_call && areas.any(|area| area.contains(words.0[RIP])))
     }
 
-    /// Has a stopped thread that is at a gate go on at the site that it belongs to.
+    /// Moves a stopped thread that is at a gate to the gate's site.
     fn leave_gate(&self, stopped: &Stopped) -> Result<(), TraceError> {
         let Some(mut words) = Words::of(stopped)? else {
             return Ok(());

@@ -1,8 +1,8 @@
-//! System calls that a stopped task makes on our behalf.
+//! System calls that are injected into a stopped task.
 //!
-//! They are made with the `syscall` at or behind which the task has stopped, with all its signals blocked. Between them the
-//! task stops twice. They are subject to the guest's filter like any other call, so what it doesn't allow is not tried; or, for
-//! platforms whose filter knows it, they come from an [address](TRACERS_IP) that a call has only if a tracer says so.
+//! The task makes them with the `syscall` at or behind its stop, with all its signals blocked, and stops twice for
+//! each. They are subject to the guest's filter like any other call, so calls that it doesn't allow are not tried.
+//! Platforms with a suitable filter make them from an [address](TRACERS_IP) that only a tracer can give to a call.
 
 use tamis_abi::{Arch, SeccompData, restart};
 use tamis_kernel::tracee::{CallPhase, Registers, Resume, Stop, Stopped, TraceError};
@@ -18,7 +18,7 @@ pub(crate) const RAX: usize = 10;
 pub(crate) const ORIG_RAX: usize = 15;
 pub(crate) const RIP: usize = 16;
 pub(crate) const RSP: usize = 19;
-/// That of the first argument.
+/// The index of the first argument.
 pub(crate) const RDI: usize = 14;
 const FS_BASE: usize = 21;
 const ARGS: [usize; 6] = [RDI, 13, 12, 7, 9, 8];
@@ -28,7 +28,7 @@ const ARGS: [usize; 6] = [RDI, 13, 12, 7, 9, 8];
 pub(crate) struct Words(pub(crate) [u64; Names::KERNEL_WORDS]);
 
 impl Words {
-    /// Those of a stopped 64-bit task; `None` for another.
+    /// The registers of a stopped 64-bit task; `None` for another.
     pub(crate) fn of(stopped: &Stopped) -> Result<Option<Words>, TraceError> {
         let registers = stopped.registers()?;
         let mut words = [0; Names::KERNEL_WORDS];
@@ -42,7 +42,7 @@ impl Words {
         Ok(Some(Words(words)))
     }
 
-    /// What the stub knows the task by.
+    /// The stub's key of the task.
     pub(super) const fn known_by(&self) -> u64 {
         !self.0[FS_BASE]
     }
@@ -57,10 +57,10 @@ impl Words {
     }
 }
 
-/// The address of calls that are the tracer's: in the kernel's half, where no code of a program is.
+/// The address of the tracer's calls: in the kernel's half, where programs have no code.
 pub(crate) const TRACERS_IP: u64 = 0xffff_a000_7a79_0000;
 
-/// Who allows calls.
+/// The authority that allows injected calls.
 #[derive(Clone, Copy)]
 enum Allowed<'a> {
     /// The guest's filter.
@@ -71,11 +71,11 @@ enum Allowed<'a> {
     AtStops,
 }
 
-/// A task that makes calls for us.
+/// A task that makes injected calls.
 pub(crate) struct Injection<'a> {
     stopped: Stopped,
     allowed: Allowed<'a>,
-    /// Its registers, to which it returns.
+    /// The registers that are restored at the end.
     words: Words,
     signal_mask: u64,
     /// Whether its next call is the one at whose entry it has stopped.
@@ -84,7 +84,7 @@ pub(crate) struct Injection<'a> {
     pub(crate) signals: Vec<i32>,
 }
 
-/// Why a call wasn't made.
+/// The reason why a call wasn't made.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The guest's filter doesn't allow it, or the kernel has failed.
@@ -99,7 +99,7 @@ impl From<TraceError> for Refusal {
     }
 }
 
-/// Has a task that was stopped in a call, for which it got no signal, make the call again; the call, if there is one.
+/// Restarts the call of a task that was stopped in it, without a signal; returns the call, if there is one.
 pub(crate) fn make_again(stopped: &Stopped) -> Result<Option<SeccompData>, TraceError> {
     const INTERRUPTED: i64 = -(libc::EINTR as i64);
     let Some(mut words) = Words::of(stopped)? else {
@@ -107,7 +107,7 @@ pub(crate) fn make_again(stopped: &Stopped) -> Result<Option<SeccompData>, Trace
     };
     let is_call = words.0[ORIG_RAX] as i64 >= 0;
     let nr = match words.0[RAX] as i64 {
-        // A signal that comes from now on is one that came before the call.
+        // A signal that comes from now on counts as one that came before the call.
         INTERRUPTED if is_call && !machine::has_signal(stopped.tracee().tid()) => {
             words.0[RAX] = restart::NO_INTR as u64;
             words.set(stopped)?;
@@ -129,17 +129,17 @@ pub(crate) fn make_again(stopped: &Stopped) -> Result<Option<SeccompData>, Trace
 pub(crate) type NextStop<'a> = &'a mut dyn FnMut(i32) -> Result<Stopped, TraceError>;
 
 impl Injection<'static> {
-    /// Begins with a task that has stopped before a call which it is to skip, with its result in place. Its filter asks about
-    /// every call, so those that it makes for us stop, and pass.
+    /// Begins with a task that has stopped before a call which it is to skip, with the result in place. Its filter
+    /// stops at every call, so the injected calls stop, and pass.
     pub(super) fn begin_asked(stopped: &Stopped) -> Result<Self, Refusal> {
         Self::new(stopped, Allowed::AtStops, true)
     }
 
-    /// Begins with a task that has stopped because it has executed a program, at whose first instruction the caller has put a
-    /// `syscall`. Its calls are the tracer's.
+    /// Begins with a task that has stopped because it has executed a program; the caller has put a `syscall` at the
+    /// program's first instruction. Its calls are the tracer's.
     pub(crate) fn begin_executed(stopped: &Stopped, next: NextStop<'_>) -> Result<Self, Refusal> {
         let mut injection = Self::new(stopped, Allowed::AsTracers, false)?;
-        // Behind `execve`, which has a result only then.
+        // `execve` returns only then.
         injection.run_to_call(next)?;
         injection.begin_again()?;
         injection.go_behind_call();
@@ -148,7 +148,7 @@ impl Injection<'static> {
 }
 
 impl<'a> Injection<'a> {
-    /// Begins with a task that has stopped before a call which it is to skip, with its result in place.
+    /// Begins with a task that has stopped before a call which it is to skip, with the result in place.
     pub(super) fn begin(
         stopped: &Stopped,
         evaluator: &'a Evaluator,
@@ -182,7 +182,7 @@ impl<'a> Injection<'a> {
         })
     }
 
-    /// Has the task make a call; returns its result.
+    /// Makes the task execute a call; returns its result.
     pub(super) fn call(
         &mut self,
         nr: i64,
@@ -206,7 +206,7 @@ impl<'a> Injection<'a> {
         }
     }
 
-    /// The same; returns what the kernel returns.
+    /// Does the same; returns the kernel's value, which may be an error.
     pub(crate) fn make(
         &mut self,
         nr: i64,
@@ -223,7 +223,7 @@ impl<'a> Injection<'a> {
             words.set(&self.stopped)?;
         } else {
             words.0[RAX] = nr as u64;
-            // No call to be made again.
+            // There is no call to restart.
             words.0[ORIG_RAX] = u64::MAX;
             words.0[RIP] = ip - SYSCALL_BYTES as u64;
             words.set(&self.stopped)?;
@@ -239,7 +239,7 @@ impl<'a> Injection<'a> {
         }
     }
 
-    /// Gives the call at whose entry the task has stopped the tracer's address, if it needs that.
+    /// Sets the tracer's address in the call at whose entry the task has stopped, if needed.
     fn leave_as_tracers(&self) -> Result<(), TraceError> {
         if let Allowed::AsTracers = self.allowed
             && let Some(mut words) = Words::of(&self.stopped)?
@@ -263,7 +263,7 @@ impl<'a> Injection<'a> {
         }
     }
 
-    /// Gives the task its registers and signals back; it is to go on at this address.
+    /// Restores the task's registers and signals; it is to go on at this address.
     pub(crate) fn end(mut self, ip: u64) -> Result<Vec<i32>, TraceError> {
         self.words.0[RIP] = ip;
         self.words.0[ORIG_RAX] = u64::MAX;
@@ -272,7 +272,7 @@ impl<'a> Injection<'a> {
         Ok(self.signals)
     }
 
-    /// The task has other registers, since it has executed another program.
+    /// Reloads the registers, since the task has executed another program.
     pub(crate) fn begin_again(&mut self) -> Result<(), TraceError> {
         if let Some(words) = Words::of(&self.stopped)? {
             self.words = words;
@@ -280,7 +280,7 @@ impl<'a> Injection<'a> {
         Ok(())
     }
 
-    /// There is a `syscall` where the task is.
+    /// Skips the `syscall` at the task's address.
     pub(crate) const fn go_behind_call(&mut self) {
         self.words.0[RIP] += SYSCALL_BYTES as u64;
     }
@@ -290,12 +290,12 @@ impl<'a> Injection<'a> {
         self.signal_mask
     }
 
-    /// The registers that the task has for its own.
+    /// The task's own registers.
     pub(crate) const fn words(&self) -> Words {
         self.words
     }
 
-    /// Has the task go on with other registers and signals.
+    /// Ends with other registers and signals.
     pub(crate) fn end_with(
         mut self,
         words: Words,
@@ -306,12 +306,12 @@ impl<'a> Injection<'a> {
         self.end(ip)
     }
 
-    /// Where the task goes on if nothing changes.
+    /// The address where the task goes on if it isn't changed.
     pub(super) const fn ip(&self) -> u64 {
         self.words.0[RIP]
     }
 
-    /// An address in its stack that nothing uses.
+    /// An unused address in its stack.
     pub(crate) const fn scratch(&self) -> u64 {
         const BELOW_RED_ZONE: u64 = 512;
         (self.words.0[RSP] - BELOW_RED_ZONE) & !15

@@ -1,30 +1,31 @@
 //! Guests whose call sites are patched: calls reach the supervisor through shared memory.
 //!
-//! The guest is traced, and a filter stops it at the calls that the supervisor is to be asked about: that is the
-//! boundary, and it stays. Where a site's calls are answered by values, the site is patched: its `syscall` and its
-//! neighbours give way to a jump to a trampoline, which hands the call over in a [slot](slot) and waits for the answer
-//! without the kernel. What is to be forwarded, the trampoline makes with a `syscall` of its own, and the filter stops
-//! it. So a guest that jumps into what it got from us, or writes there, gets what its filter says and no more.
+//! The guest is traced, and a filter stops it at the calls that need the supervisor: that is the boundary, which stays
+//! in place. If a site's calls are answered by values, the site is patched: its `syscall` and its neighbours are
+//! replaced by a jump to a trampoline, which hands the call over in a [slot](slot) and waits for the answer without the
+//! kernel. Forwarded calls are made by the trampoline's own `syscall`, where the filter stops. So a guest that jumps
+//! into these mappings, or writes there, can only make calls that its filter decides.
 //!
 //! | module | function |
 //! |---|---|
-//! | `sites` | which sites are due, and how one is patched |
-//! | `site` | which instructions give way |
+//! | `sites` | selects sites that are due, and patches them |
+//! | `site` | selects the instructions that are replaced |
 //! | `trampoline` | the code of one site |
-//! | `area` | where trampolines and tables are in the guest |
-//! | `inject` | calls that a stopped task makes for us |
-//! | `space` | what one address space has got |
-//! | `spaces` | which tasks have which of them |
+//! | `area` | the memory for trampolines and tables in the guest |
+//! | `inject` | system calls that are injected into a stopped task |
+//! | `space` | the mappings of one address space |
+//! | `spaces` | the address space of each task |
 //! | `slot` | handing a call over |
 //! | `looks` | waiting for a moment to change memory |
-//! | `pace` | how long a side spins |
+//! | `pace` | the spinning of a side that waits |
 //! | `serve` | the thread that answers a slot |
-//! | `counted` | sites whose calls are made and only counted |
+//! | `counted` | sites whose calls are executed and only counted |
 //! | `tally` | those counts |
 //!
-//! While a site is patched, all threads of its memory are stopped. One that is between the instructions that give way
-//! goes on in the trampoline. A site stays as it is if an address between them is on the stack of a thread, because a
-//! signal handler will return there, if a thread can't be stopped at once, and while another process has the same memory.
+//! While a site is patched, all threads that share its memory are stopped. A thread between the replaced instructions
+//! continues in the trampoline. A site stays unpatched if an address between these instructions is on the stack of a
+//! thread, because a signal handler will return there, if a thread can't be stopped at once, and while another process
+//! shares the memory.
 
 mod area;
 pub(crate) mod counted;
@@ -65,47 +66,47 @@ use space::Space;
 use spaces::{Inherited, Left, Spaces};
 pub use tally::Tally;
 
-/// The patching of a guest: everything but the answers.
+/// The patching of a guest, without the answers.
 pub(crate) struct Patching<'a> {
     desk: &'a Desk<'a>,
-    /// Starts a thread that serves a seat; whether it could.
+    /// Starts a thread that serves a seat; returns whether it could.
     start: Box<dyn Fn(Seat) -> bool + 'a>,
     spaces: Spaces<Space>,
-    /// The seats of each thread, with their entries in its table of threads: it has several if signal handlers have interrupted its calls and
-    /// changed its FS base.
+    /// The seats of each thread, with their entries in its table of threads. A thread has several if signal handlers
+    /// have interrupted its calls and changed its FS base.
     seats: HashMap<i32, Vec<(usize, Seat)>>,
-    /// Keys of slots that were given.
+    /// The number of keys given to slots.
     keys: u64,
-    /// Who has created a task that hasn't run yet.
+    /// The creators of tasks that haven't run yet.
     creators: HashMap<i32, i32>,
     /// Forked processes that haven't run yet.
     forked: HashSet<i32>,
-    /// Those whose calls were answered.
+    /// The sites whose calls were answered.
     sites: Sites,
-    /// For threads that a filter is to wait for.
+    /// The waits of filters for threads.
     looks: Looks,
-    /// Which threads those are, by who installs it.
+    /// The threads that a filter waits for, by the thread that installs it.
     inside: HashMap<i32, Vec<i32>>,
-    /// The filters of a task that has installed none itself, if the kernel tells.
+    /// The number of filters of a task that has installed none itself, if the kernel reports it.
     filters: Option<u32>,
 }
 
-/// How the calls of a guest are handed over.
+/// The way in that a guest's calls are handed over.
 #[derive(Debug)]
 pub(crate) struct How {
     numbers: Numbers,
-    /// The pace with which both sides begin to wait.
+    /// The initial pace of both sides.
     pace: Pace,
 }
 
-/// Whether the kernel tells which tasks have the same memory: without that none is patched.
+/// Whether the kernel reports which tasks share memory; without that no site is patched.
 pub(crate) fn knows_memory() -> bool {
     let own = std::process::id() as i32;
     memory::is_shared(own, own) == Ok(true)
 }
 
-/// How the calls of a guest with this filter are handed over, if they can be at all: the stub needs what it waits with,
-/// and a filter that looks at addresses would see those of trampolines.
+/// The way to hand over the calls of a guest with this filter, if it is possible: the filter must allow the calls by
+/// which the stub waits, and mustn't depend on addresses, which are those of trampolines.
 pub(crate) fn how(
     program: &Program,
     evaluator: &Evaluator,
@@ -124,7 +125,7 @@ pub(crate) fn how(
     Some(How { numbers, pace })
 }
 
-/// The same for guests whose calls raise a signal: what these wait with is theirs whatever the filter says.
+/// The same for guests whose calls raise a signal: their stubs may wait whatever the filter.
 pub(crate) fn how_by_signal(
     program: &Program,
     evaluator: &Evaluator,
@@ -138,7 +139,7 @@ pub(crate) fn how_by_signal(
 }
 
 impl How {
-    /// The pace with which both sides begin to wait.
+    /// The initial pace of both sides.
     pub(crate) const fn pace(&self) -> &Pace {
         &self.pace
     }
@@ -165,7 +166,7 @@ impl<'a> Patching<'a> {
         self.desk
     }
 
-    /// A task says hello with its FS base; the result of its call.
+    /// Registers a task by its FS base; the result of its call.
     pub(crate) fn hello(&mut self, tid: i32, known_by: u64) -> i64 {
         let seated = self.seat(tid, known_by);
         seated.map_or(-i64::from(libc::ENOSYS), |()| 0)
@@ -207,7 +208,7 @@ impl<'a> Patching<'a> {
         space.write_entry(tid, entry, known_by, slot.unwrap_or(0), key)
     }
 
-    /// A task has been created and is stopped.
+    /// Handles the creation of a task, which is stopped.
     pub(crate) fn created(&mut self, tid: i32, parent: Option<i32>) {
         let Some(parent) = parent else {
             return;
@@ -225,8 +226,8 @@ impl<'a> Patching<'a> {
         }
     }
 
-    /// A new task is about to run. A forked process gets memory of its own; if a thread has the FS base of one that has
-    /// ended, it gets a slot of its own.
+    /// Prepares a new task that is about to run. A forked process gets memory of its own; a thread with the FS base of
+    /// an ended thread gets a slot of its own.
     pub(crate) fn arrived(
         &mut self,
         tracer: &mut Tracer<'_>,
@@ -237,7 +238,7 @@ impl<'a> Patching<'a> {
             return match self.separate(tracer, stopped) {
                 Err(Refusal::Lost(error)) => Err(error),
                 Ok(()) => Ok(()),
-                // It shares memory with its parent, so it is to use none of it.
+                // The process shares memory with its parent, so it must not use it.
                 Err(Refusal::Refused) => {
                     self.put_back(tracer, tid)?;
                     self.left(tid);
@@ -251,8 +252,8 @@ impl<'a> Patching<'a> {
         let (Some(space), Some(words)) = (self.spaces.of_mut(tid), Words::of(stopped)?) else {
             return Ok(());
         };
-        // Whoever had it is at its end, even if that is still to be reported, unless it has created this task without
-        // an FS base of its own.
+        // The former owner has ended, even if that hasn't been reported yet, unless it has created this task without an
+        // FS base of its own.
         if let Some(owner) = space.owner(words.known_by())
             && ![tid, creator].contains(&owner)
         {
@@ -262,7 +263,7 @@ impl<'a> Patching<'a> {
         Ok(())
     }
 
-    /// Gives a forked process slots of its own.
+    /// Makes slots for a forked process.
     fn separate(&mut self, tracer: &mut Tracer<'_>, stopped: &Stopped) -> Result<(), Refusal> {
         let tid = stopped.tracee().tid();
         let space = self.spaces.of_mut(tid).ok_or(Refusal::Refused)?;
@@ -276,8 +277,8 @@ impl<'a> Patching<'a> {
         separated
     }
 
-    /// A task is about to get a signal. Whether it is for a fault of the stub, which copies for the supervisor: it goes
-    /// on after that.
+    /// Whether a signal that a task is about to get is a fault of the stub while it copies memory for the supervisor:
+    /// then the stub continues behind the copy.
     pub(crate) fn is_fault(&self, stopped: &Stopped, signal: i32) -> Result<bool, TraceError> {
         let tid = stopped.tracee().tid();
         let space = self.spaces.of(tid);
@@ -305,7 +306,7 @@ impl<'a> Patching<'a> {
         }
     }
 
-    /// A task has ended, or has executed another program.
+    /// Handles a task that has ended, or has executed another program.
     pub(crate) fn left(&mut self, tid: i32) {
         self.close_seats(tid);
         self.creators.remove(&tid);
@@ -318,7 +319,7 @@ impl<'a> Patching<'a> {
         }
     }
 
-    /// A call has been answered by a value, and the task is stopped before it, with the answer in place.
+    /// Handles a call that has been answered by a value; the task is stopped before it, with the answer in place.
     pub(crate) fn answered(
         &mut self,
         tracer: &mut Tracer<'_>,
@@ -353,19 +354,20 @@ impl<'a> Patching<'a> {
         }
     }
 
-    /// Whether one with the memory of a task waits to install a filter: nobody is to get into trampolines any more.
+    /// Whether a task that shares the memory of `tid` waits to install a filter: then no thread may enter trampolines
+    /// any more.
     fn is_awaited(&self, tid: i32) -> bool {
         let mut waiting = self.looks.tasks();
         waiting.any(|one| self.spaces.are_same(one, tid))
     }
 
-    /// Whether a task has filters of its own: they may deny what the stub needs.
+    /// Whether a task has filters of its own, which may deny the stub's calls.
     fn is_confined(&self, tid: i32) -> bool {
         machine::has_other_filters(tid, self.filters)
     }
 
-    /// Puts back what patched sites were in the memory of a stopped task, if all that may run there can be stopped; whether nothing
-    /// is patched there then.
+    /// Restores the patched sites in the memory of a stopped task, if all tasks that may run there can be stopped;
+    /// returns whether no site is patched there afterwards.
     fn put_back(&mut self, tracer: &mut Tracer<'_>, tid: i32) -> Result<bool, TraceError> {
         if !self.spaces.of(tid).is_some_and(Space::is_patched) {
             return Ok(true);
@@ -377,8 +379,8 @@ impl<'a> Patching<'a> {
         Ok(are_all)
     }
 
-    /// Makes a stopped task's memory ready for a filter that it is about to install, and that of all threads of its process if it is for these;
-    /// false if that is to be tried again when other reports have been seen to.
+    /// Prepares the memory of a stopped task, and of all threads of its process if `of_all`, for a filter that the task
+    /// is about to install; false if that is to be tried again after other reports.
     ///
     /// # Errors
     /// As of tracing.
@@ -398,14 +400,14 @@ impl<'a> Patching<'a> {
         Ok(is_ready)
     }
 
-    /// Whether all other threads of a stopped task have left the code that they ask by: a filter that they are about to get may
-    /// deny what that calls. Those that haven't run on for a moment.
+    /// Whether all other threads of a stopped task have left the code that hands calls over: a filter that they are
+    /// about to get may deny its calls. Threads that haven't left it run on for a moment.
     fn is_clear_of(&mut self, tracer: &mut Tracer<'_>, tid: i32) -> Result<bool, TraceError> {
         let Some(space) = self.spaces.of(tid) else {
             return Ok(true);
         };
         let mut is_clear = true;
-        // None gets there any more.
+        // No further thread gets there.
         let others = match self.inside.remove(&tid) {
             Some(inside) => Some(tracer.stop_these(&inside)?),
             None => tracer.stop_others(tid)?,
@@ -468,7 +470,7 @@ impl<'a> Patching<'a> {
         Ok(())
     }
 
-    /// Makes what the address space of a task lacks.
+    /// Makes the mappings that the address space of a task lacks.
     fn prepare(
         &mut self,
         tid: i32,

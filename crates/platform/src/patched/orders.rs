@@ -1,10 +1,12 @@
-//! What has been decided about calls that the kernel decides again.
+//! Decisions about calls that the kernel decides again.
 //!
-//! A thread may have several: a signal handler that interrupts it between the answer and the call asks about its own. Each lets one call
-//! through, of the same architecture, with the same number and arguments: 11 is `munmap` in one interface and `execve` in another.
+//! A thread may have several: a signal handler that interrupts it between the answer and the call makes its own calls.
+//! Each order lets one call pass, of the same architecture, with the same number and arguments: 11 is `munmap` in one
+//! interface and `execve` in another.
 //!
-//! If a handler leaves by a jump, the interrupted call is never made, and nobody tells. Its order stays until the thread makes such a call,
-//! leaves, or has too many: one call is made that was to be made and wasn't, unasked, and a thread keeps a few hundred bytes.
+//! If a handler leaves by a jump, the interrupted call is never made, unnoticed. Its order stays until the thread makes
+//! such a call, ends, or has too many orders. The effect is bounded: one call that was decided earlier passes later
+//! without a new decision, and a thread keeps a few hundred bytes.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -14,7 +16,7 @@ use tamis_abi::SeccompData;
 
 use super::serve::lock;
 
-/// How many orders a thread has at most.
+/// The most orders of a thread.
 const OF_THREAD: usize = 4;
 
 /// A decision about the next call of a task.
@@ -23,9 +25,9 @@ pub(crate) struct Order {
     pub(super) arch: u32,
     pub(super) nr: u32,
     pub(super) args: [u64; 6],
-    /// What is made instead.
+    /// The call that is made instead.
     pub(crate) replacement: Option<SeccompData>,
-    /// What it is answered with, which isn't made.
+    /// The descriptor that is the answer to a call that isn't made.
     pub(crate) descriptor: Option<OwnedFd>,
 }
 
@@ -43,7 +45,7 @@ impl Orders {
         orders.push(order);
     }
 
-    /// The newest order of a thread that is about a call.
+    /// Removes and returns the newest order of a thread that matches a call.
     pub(super) fn take(&self, tid: i32, is_about: impl Fn(&Order) -> bool) -> Option<Order> {
         let mut all = lock(&self.0);
         let orders = all.get_mut(&tid)?;
@@ -55,7 +57,7 @@ impl Orders {
         Some(taken)
     }
 
-    /// A thread has ended, or has executed another program.
+    /// Removes the orders of a thread that has ended, or has executed another program.
     pub(super) fn left(&self, tid: i32) {
         lock(&self.0).remove(&tid);
     }

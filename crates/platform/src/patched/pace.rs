@@ -1,23 +1,24 @@
-//! How long one side waits for the other before it sleeps.
+//! The time that one side waits for the other before it sleeps.
 //!
-//! A side that spins gets an answer in the time of a system call if the other runs on another CPU, and keeps the other
-//! from running if it shares the CPU. There a side lets others run instead, which costs less than to sleep and be woken.
+//! A side that spins gets an answer in the time of a system call if the other side runs on another CPU; on a shared CPU
+//! it prevents the other side from running. There a side yields instead, which costs less than sleeping and being
+//! woken.
 //!
-//! A side that spins pauses between its looks: without that it takes the line of memory away from the other while that is writing there,
-//! and a call takes longer (2.6 instead of 2.4 times native).
+//! A side that spins pauses between its reads: without pauses it takes the cache line away from the other side while
+//! that writes it, and a call takes longer (2.6 instead of 2.4 times native).
 //!
-//! Neither of the two is worth its time if what is waited for comes late: after a few waits in vain a side sleeps at once, and
-//! tries again only now and then.
+//! Spinning and yielding are wasted if the answer comes late: after a few waits in vain a side sleeps at once, and
+//! spins or yields again only now and then.
 
 use crate::spin::Spin;
 
-/// Rounds of spinning that take about as long as to wake a thread on another CPU, some 20 microseconds.
+/// Rounds of spinning that take about as long as waking a thread on another CPU, some 20 microseconds.
 const MANY: u32 = 1000;
-/// How often a side lets others run. Where the scheduler doesn't run the other side then, more wouldn't help.
+/// The number of yields. If the scheduler doesn't run the other side then, more yields wouldn't help.
 const FEW: u32 = 2;
-/// Waits in vain after which a side gives up.
+/// Waits in vain until a side gives up.
 const PATIENCE: u32 = 4;
-/// Waits after which it tries again.
+/// Waits until it spins again.
 const PAUSE: u32 = 64;
 
 /// The pace of one side's waiting.
@@ -26,14 +27,14 @@ pub(crate) struct Pace {
     spins: u32,
     yields: u32,
     is_adaptive: bool,
-    /// Waits in vain, one after another.
+    /// Consecutive waits in vain.
     in_vain: u32,
-    /// Waits until the next attempt, while there is none.
+    /// Remaining waits of a pause.
     pause: u32,
 }
 
 impl Pace {
-    /// The pace of a policy, for two sides that share a CPU or not, and may let others run or not.
+    /// The pace of a policy, for two sides that may share a CPU, and may yield.
     pub(crate) const fn new(spin: Spin, shares_cpu: bool, may_yield: bool) -> Pace {
         let few = if may_yield { FEW } else { 0 };
         let (spins, yields, is_adaptive) = match (spin, shares_cpu) {
@@ -56,12 +57,12 @@ impl Pace {
         if self.pause == 0 { self.spins } else { 0 }
     }
 
-    /// How often to let others run, after that.
+    /// The number of yields after spinning.
     pub(crate) const fn yields(&self) -> u32 {
         if self.pause == 0 { self.yields } else { 0 }
     }
 
-    /// A wait has ended, and what was waited for came before the side slept, or not.
+    /// Notes the end of a wait, and whether the event came before the side slept.
     pub(crate) const fn waited(&mut self, has_come: bool) {
         if !self.is_adaptive {
             return;

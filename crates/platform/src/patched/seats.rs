@@ -1,4 +1,4 @@
-//! Which thread of the guest has which slot, and what of its calls has been decided already.
+//! The slots of a guest's threads, and decisions that its calls already have.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,20 +17,20 @@ use crate::attached::heirs::{Heir, Heirs};
 use crate::supervisor::Answer;
 use crate::sys::stub;
 
-/// The numbers of x86-64, which other machines may lack.
+/// The numbers of x86-64, which other architectures may lack.
 const SYS_FORK: i64 = 57;
 const SYS_VFORK: i64 = 58;
 
-/// What answers a guest that asks by a signal handler.
+/// The answers to a guest whose signal handler hands calls over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answers<'a> {
     pub(crate) evaluator: &'a Evaluator,
     pub(crate) slots: &'a Arc<Slots>,
-    /// Whether the supervisor is told of a call before it is made, since its caller might outlive the supervisor.
+    /// Whether the supervisor is notified before a call is made, since its caller might outlive the supervisor.
     pub(crate) may_leave: fn(&SeccompData) -> bool,
     /// The handler.
     pub(crate) handler: Handler,
-    /// Where the guest has its table of numbers.
+    /// The address of the guest's table of numbers.
     pub(crate) numbers: u64,
 }
 
@@ -38,12 +38,12 @@ pub(crate) struct Answers<'a> {
 pub(crate) struct Seats<'a> {
     desk: &'a Desk<'a>,
     slots: Arc<Slots>,
-    /// Starts a thread that serves a seat; whether it could.
+    /// Starts a thread that serves a seat; returns whether it could.
     start: Box<dyn Fn(Seat) -> bool + Sync + 'a>,
     may_leave: fn(&SeccompData) -> bool,
-    /// Where the guest has its table of numbers.
+    /// The address of the guest's table of numbers.
     numbers: u64,
-    /// Starts a thread that traces; whether it could.
+    /// Starts a thread that traces; returns whether it could.
     trace: Box<dyn Fn(Heir) -> bool + Sync + 'a>,
     heirs: &'a Heirs,
     /// The only process with the memory of the slots.
@@ -79,10 +79,10 @@ impl<'a> Seats<'a> {
         }
     }
 
-    /// A call is about to be made: who might outlive the supervisor by it is traced before.
+    /// Traces a task before a call that might let it outlive the supervisor.
     ///
     /// # Errors
-    /// It can't be: its call must not be made.
+    /// The task can't be traced: its call must not be made.
     pub(crate) fn forward(&self, notification: &Notification) -> Result<(), TraceError> {
         let call = &notification.call;
         if !(self.may_leave)(call) {
@@ -93,14 +93,14 @@ impl<'a> Seats<'a> {
             && [libc::SYS_clone, SYS_FORK, SYS_VFORK].contains(&nr);
         let added = self.heirs.add(notification.thread, is_parent, &*self.trace);
         match added {
-            // It has been killed.
+            // The task has been killed.
             Err(error) if error.errno == Errno(libc::ESRCH) => Ok(()),
             Err(_) if has_ended(notification.thread) => Ok(()),
             added => added,
         }
     }
 
-    /// The answer to a call that only this knows of, or that has been decided.
+    /// The answer to the call that registers a thread, or to a call that has been decided.
     pub(crate) fn answer(&self, notification: &Notification) -> Option<Answer> {
         let call = &notification.call;
         if call.nr == stub::HELLO && call.arch == Arch::X86_64.audit() {
@@ -119,7 +119,7 @@ impl<'a> Seats<'a> {
         })
     }
 
-    /// A thread asks for a slot.
+    /// Registers a thread and assigns a slot.
     fn hello(&self, tid: i32) -> Option<usize> {
         if !self.has(tid) {
             return None;
@@ -129,7 +129,7 @@ impl<'a> Seats<'a> {
             return Some(seat.index);
         }
         let index = self.free().or_else(|| self.sweep(&mut taken))?;
-        // Those of a former thread with this number.
+        // Removes orders of a former thread with this number.
         self.desk.orders.left(tid);
         let seat = Seat {
             tid,
@@ -150,14 +150,14 @@ impl<'a> Seats<'a> {
         Some(index)
     }
 
-    /// The index of a slot that is in no use.
+    /// The index of an unused slot.
     fn free(&self) -> Option<usize> {
         lock(&self.slots.free).pop()
     }
 
-    /// Closes the seats of threads that have ended; the index of a slot of theirs.
+    /// Closes the seats of threads that have ended; returns the index of one of their slots.
     fn sweep(&self, taken: &mut Taken) -> Option<usize> {
-        /// How often the threads that serve them get a chance to end.
+        /// The number of chances that the serving threads get to end.
         const TIMES: u32 = 1000;
         let before = taken.seats.len();
         taken.seats.retain(|tid, seat| {
@@ -175,7 +175,7 @@ impl<'a> Seats<'a> {
         })
     }
 
-    /// Whether a thread is one of the process.
+    /// Whether the process has this thread.
     fn has(&self, tid: i32) -> bool {
         fs::exists(format!("/proc/{}/task/{tid}", self.pid)).unwrap_or(false)
     }
@@ -189,7 +189,7 @@ impl Drop for Seats<'_> {
     }
 }
 
-/// Whether a task has ended, which can't be traced any more then even if nobody has waited for it.
+/// Whether a task has ended: a zombie can't be traced.
 fn has_ended(tid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest);

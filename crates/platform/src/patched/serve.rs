@@ -1,8 +1,8 @@
 //! The thread of the supervisor that answers one thread of the guest through its slot.
 //!
-//! Nothing in a slot is believed: the guest's filter is asked about each request, and only `notify` goes to the
-//! supervisor. What is to be forwarded, the kernel decides again when the guest makes the call: the tracer knows by an
-//! *order* that it has been decided, and lets it through once.
+//! The contents of a slot are untrusted: the guest's filter is evaluated for each request, and only `notify` goes to
+//! the supervisor. A forwarded call is decided again by the kernel when the guest makes it: an *order* shows the tracer
+//! that it has been decided, and lets it pass once.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -27,12 +27,12 @@ use crate::sys::shared::Shared;
 use crate::sys::stub;
 use crate::task::{Space, Task, TaskId};
 
-/// Numbers of calls that are counted.
+/// The call numbers that are counted.
 const COUNTED: usize = stub::ERRORS;
-/// Forwarded calls of a number after which it is no longer asked about through slots, unless more were answered.
+/// The number of forwarded calls until calls of a number no longer go through slots, unless more were answered.
 const FORWARDS: u32 = 16;
 
-/// What all threads that answer share.
+/// The state that all serving threads share.
 pub(crate) struct Desk<'a> {
     pub(crate) supervisor: &'a dyn Supervisor,
     pub(crate) evaluator: &'a Evaluator,
@@ -41,25 +41,25 @@ pub(crate) struct Desk<'a> {
     pub(super) orders: Orders,
     pub(crate) failure: Mutex<Option<PlatformError>>,
     pub(crate) counts: Box<[Counts]>,
-    /// The signal handler that asks, if one does.
+    /// The signal handler in the guest, if calls come from one.
     handler: Option<Handler>,
-    /// Once true, sites are rolled back and none is patched.
+    /// Once true, sites are rolled back and no site is patched.
     unpatch: Option<&'a AtomicBool>,
 }
 
-/// How a signal handler in the guest makes calls that it has asked about: where masks of signals are set, in its own way. The
-/// kernel notifies what it makes.
+/// The way in that a signal handler in the guest makes forwarded calls: it sets signal masks in its own way. The kernel
+/// notifies the calls that it makes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handler {
-    /// Whether it does what a call says without making it.
+    /// Whether it carries out a call without making it.
     pub(crate) is_emulated: fn(&SeccompData) -> bool,
     /// Whether it may do so with calls of a number.
     pub(crate) may_emulate: fn(u32) -> bool,
-    /// The arguments of the guest's call, whose arguments may have been these, for which it makes one.
+    /// The arguments of the guest's call for a call of the handler, given the arguments that it may have had.
     pub(crate) args_of: fn(&SeccompData, &[u64; 6]) -> [u64; 6],
 }
 
-/// How calls of one number were answered.
+/// The number of answers of each kind to calls of one number.
 #[derive(Default)]
 pub(crate) struct Counts {
     values: AtomicU32,
@@ -76,7 +76,7 @@ pub(crate) struct Slots {
 /// Addresses in a guest's memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
-    /// The `syscall` of each trampoline's site, by the low half of the address at which the trampoline goes on.
+    /// The `syscall` of each trampoline's site, by the low half of the address where the trampoline continues.
     pub(crate) sites: BTreeMap<u32, u64>,
     pub(crate) areas: Vec<u64>,
 }
@@ -91,7 +91,7 @@ pub(crate) struct Seat {
     pub(crate) known: Arc<Mutex<Known>>,
     /// Whether the guest copies memory for the supervisor while it waits.
     pub(crate) copies: bool,
-    /// Where the guest has its table of numbers, if it has one only.
+    /// The address of the guest's table of numbers, if it has only one.
     pub(crate) numbers: Option<u64>,
 }
 
@@ -126,12 +126,12 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// The pace with which both sides begin to wait.
+    /// The initial pace of both sides.
     pub(crate) const fn pace(&self) -> &Pace {
         self.how.pace()
     }
 
-    /// The same for a signal handler that asks.
+    /// Sets the guest's signal handler.
     pub(crate) const fn of_handler(mut self, handler: Handler) -> Desk<'a> {
         self.handler = Some(handler);
         self
@@ -162,7 +162,7 @@ impl<'a> Desk<'a> {
         lock(&seat.slots.free).push(seat.index);
     }
 
-    /// What a request is answered; nothing if the guest is being killed.
+    /// The answer to a request; `None` if the guest is being killed.
     fn decide(&self, seat: &Seat, request: &Request, ip: u64, pace: &mut Pace) -> Option<Answered> {
         let call = SeccompData {
             nr: request.nr,
@@ -172,7 +172,7 @@ impl<'a> Desk<'a> {
         };
         let action = Action::from_ret(self.evaluator.run(&call));
         match action.kind {
-            // Where the site is to be rolled back, its tracer is asked.
+            // If the site is to be rolled back, its tracer decides.
             ActionKind::Notify if !self.is_unpatched() => {}
             ActionKind::Errno => {
                 let error = i64::from(action.data.min(errno::MAX));
@@ -196,7 +196,7 @@ impl<'a> Desk<'a> {
         let (replacement, descriptor) = match answer {
             Answer::Return(value) => return Some(self.value(call.nr, value)),
             Answer::Errno(errno) => return Some(self.value(call.nr, -i64::from(errno))),
-            // Nothing is made that would ask again.
+            // The handler emulates the call without another request.
             Answer::Forward if self.handler.is_some_and(|one| (one.is_emulated)(&call)) => {
                 return Some(Answered::ByKernel);
             }
@@ -224,7 +224,7 @@ impl<'a> Desk<'a> {
         Some(Answered::ByKernel)
     }
 
-    /// The supervisor wants what can't be done.
+    /// Fails for an answer that isn't supported.
     fn refuse(&self, what: &'static str) -> Option<Answered> {
         let failure = PlatformError::Unsupported(Unsupported::new(what));
         lock(&self.failure).get_or_insert(failure);
@@ -234,7 +234,7 @@ impl<'a> Desk<'a> {
 
     fn value(&self, nr: u32, value: i64) -> Answered {
         if let Some(counts) = self.counts.get(nr as usize) {
-            // One that another thread counts at the same time may be lost, for which an addition that is atomic takes longer.
+            // Concurrent increments by another thread may be lost; an atomic addition takes longer.
             let values = &counts.values;
             values.store(
                 values.load(Ordering::Relaxed).wrapping_add(1),
@@ -244,12 +244,12 @@ impl<'a> Desk<'a> {
         Answered::Value(value)
     }
 
-    /// Stops asking through slots about calls that are mostly forwarded: that takes two ways instead of one.
+    /// Stops using slots for calls that are mostly forwarded, which take two round trips instead of one.
     fn count_forward(&self, seat: &Seat, nr: u32) {
         let Some(counts) = self.counts.get(nr as usize) else {
             return;
         };
-        // What the handler makes in place of the guest, nobody else is asked about.
+        // Calls that the handler emulates can't be decided anywhere else.
         if self
             .handler
             .is_some_and(|handler| (handler.may_emulate)(nr))
@@ -261,14 +261,14 @@ impl<'a> Desk<'a> {
             let known = lock(&seat.known);
             let of_areas = known.areas.iter().map(|area| area + area::NUMBERS as u64);
             for table in of_areas.chain(seat.numbers) {
-                // If it can't be written, the guest goes on to ask.
+                // If writing fails, the guest continues to use the slot.
                 let place = table + u64::from(nr);
                 let _ = memory::overwrite(seat.tid, place, &[stub::BY_KERNEL]);
             }
         }
     }
 
-    /// The order for a call that has stopped in the kernel.
+    /// Takes the order for a call that has stopped in the kernel.
     pub(crate) fn take_order(&self, tid: i32, call: &SeccompData) -> Option<Order> {
         self.orders.take(tid, |order| {
             let args = match self.handler {
@@ -280,12 +280,12 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// Locks, whatever happened to others who did: what is protected here is whole after each statement.
+/// Locks a mutex even if it is poisoned: the protected data is consistent after each statement.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Kills the guest, which would wait for ever for the answer of a supervisor that has panicked.
+/// Kills the guest, which would wait for the answer of a panicked supervisor for ever.
 struct KillOnPanic<'a>(&'a Signaller);
 
 impl Drop for KillOnPanic<'_> {
@@ -311,8 +311,8 @@ impl Task for Served<'_> {
     }
 }
 
-/// The memory of a task that waits in its slot. A few bytes it copies itself, which takes a tenth of the time of a system
-/// call of this process, if it runs on another CPU.
+/// The memory of a task that waits in its slot. The task copies a few bytes itself, which takes a tenth of the time of
+/// a system call of this process, if it runs on another CPU.
 struct Near<'a> {
     seat: &'a Seat,
     pace: Cell<Pace>,
@@ -336,7 +336,7 @@ impl Near<'_> {
     }
 }
 
-/// What a copy has come to, if it was made.
+/// The result of a copy, if it was made.
 type Copied = Option<Result<usize, Errno>>;
 
 impl Space for Near<'_> {

@@ -1,9 +1,9 @@
-//! Which instructions around a `syscall` give way to a jump of five bytes.
+//! The instructions around a `syscall` that are replaced by a jump of five bytes.
 //!
-//! The `syscall` has two bytes; its neighbours give the others: whole instructions after it, such as the comparison with
-//! -4095 that C libraries and Go make, the padding after a return, or the instruction before it. They must mean the same
-//! at another address, and nothing may jump between them. For that the whole mapping is read once: instruction by
-//! instruction, with the targets of all its jumps.
+//! The `syscall` has two bytes; its neighbours provide the others: whole instructions after it, such as the comparison
+//! with -4095 that C libraries and Go make, the padding after a return, or the instruction before it. They must mean
+//! the same at another address, and no jump may lead between them. So the whole mapping is decoded once, with the
+//! targets of all its jumps.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,17 @@ pub(crate) const SYSCALL_BYTES: usize = 2;
 /// The longest instruction.
 const MAX_INSN_BYTES: usize = 15;
 
-/// What is known about the code of a mapping, by offsets into it.
+/// The decoded code of a mapping, by offsets into it.
 #[derive(Debug)]
 pub(crate) struct Text {
     bytes: Vec<u8>,
-    /// The targets of its jumps and calls, in order.
+    /// The targets of its jumps and calls, sorted.
     targets: Vec<u32>,
     /// Each `syscall`, with the length of the instruction before it.
     sites: BTreeMap<u32, u8>,
 }
 
-/// What gives way at one site.
+/// The bytes that are replaced at one site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     /// The offset of its first byte.
@@ -48,7 +48,7 @@ impl Window {
 }
 
 impl Text {
-    /// Reads the code of a mapping.
+    /// Decodes the code of a mapping.
     pub(crate) fn new(bytes: Vec<u8>) -> Text {
         let mut targets = Vec::new();
         let mut sites = BTreeMap::new();
@@ -77,7 +77,7 @@ impl Text {
         &self.bytes[window.start as usize..][..window.len_bytes()]
     }
 
-    /// What gives way at a site, if it is one and something can.
+    /// The window of a site; `None` if there is no site or it can't be replaced.
     pub(crate) fn window(&self, site: u32) -> Option<Window> {
         let before = *self.sites.get(&site)? as usize;
         let found = self.after(site).or_else(|| self.before(site, before))?;
@@ -158,7 +158,7 @@ fn is_movable(insn: &Instruction) -> bool {
     !insn.is_ip_rel_memory_operand() && insn.code() != Code::Syscall
 }
 
-/// Whether so many bytes are what assemblers put between functions: nothing runs into them after a return.
+/// Whether `count` bytes are padding between functions, which isn't reached after a return.
 fn is_padding(bytes: &[u8], count: usize) -> bool {
     let mut decoder = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE);
     while decoder.position() < count {
@@ -190,10 +190,10 @@ mod tests {
         let found = window(&read, 2).unwrap();
         assert_eq!((found.start, found.after.len()), (2, 6));
         let mut entered = read.to_vec();
-        // To the comparison.
+        // A jump to the comparison.
         entered.extend([0xeb, (4u8).wrapping_sub(15)]);
         assert_eq!(window(&entered, 2), None);
-        // To the `syscall` itself.
+        // A jump to the `syscall` itself.
         *entered.last_mut().unwrap() = 2u8.wrapping_sub(15);
         assert_eq!(window(&entered, 2), Some(found));
     }
@@ -206,7 +206,7 @@ mod tests {
         getppid.extend([0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0]);
         let after = window(&getppid, 5).unwrap();
         assert_eq!((after.start, after.padding), (5, 2));
-        // A function follows at once.
+        // A function follows without padding.
         assert_eq!(
             window(&[0x89, 0xf8, 0x0f, 0x05, 0xc3, 0x55, 0x53, 0x50], 2),
             None

@@ -1,7 +1,7 @@
-//! Which call sites of a guest are due to be patched, and what gives way there.
+//! The call sites that are due to be patched, and their replaced instructions.
 //!
-//! A site is due after some calls, and again much later where it was only the moment that was wrong. What gives way is
-//! found in the text of its mapping, which is read once for all processes. Not included is what takes its place.
+//! A site is due after some calls, and again much later if only the moment was unsuitable. The replaced instructions
+//! are found in the text of its mapping, which is decoded once for all processes. The replacing code is made elsewhere.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -16,29 +16,29 @@ use super::inject::{RIP, RSP, Words};
 use super::site::{SYSCALL_BYTES, Text, Window};
 use super::trampoline::{self, Places, Trampoline};
 
-/// Calls of a site before it is patched: fewer cost less than patching.
+/// Calls of a site before it is patched: fewer calls cost less than patching.
 const THRESHOLD: u32 = 8;
-/// After how many more calls it is tried again, where it was only the moment that was wrong.
+/// Calls between two attempts at patching, if only the moment was unsuitable.
 const RETRY: u32 = 256;
-/// Texts that are kept at a time.
+/// The most texts that are kept.
 const MAX_TEXTS: usize = 64;
-/// Sites that are remembered.
+/// The most sites that are kept.
 const MAX_SITES: usize = 4096;
 /// The largest mapping of code that is read, in bytes.
 const MAX_TEXT_BYTES: u64 = 64 << 20;
-/// How much of a stack is searched for addresses of a site, in bytes.
+/// The bytes of a stack that are searched for addresses of a site.
 const STACK_BYTES: usize = 64 << 10;
 
 /// The sites of a guest's calls.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
-    /// How often calls of a site have stopped, by the address after it.
+    /// The number of stops of each site's calls, by the address after it.
     stops: HashMap<u64, u32>,
     refused: HashSet<u64>,
     texts: HashMap<(String, u64), Rc<Text>>,
 }
 
-/// Whether calls with this number return once, and to where they were made.
+/// Whether calls with this number return once, and to the address of the call.
 pub(super) fn returns_once(nr: u32) -> bool {
     const LEFT_ALONE: [&str; 6] = [
         "clone",
@@ -53,7 +53,7 @@ pub(super) fn returns_once(nr: u32) -> bool {
 }
 
 impl Sites {
-    /// Notes that a call has stopped; whether its site is due.
+    /// Counts a call that has stopped; returns whether its site is due.
     pub(super) fn is_due(&mut self, call: &SeccompData) -> bool {
         if call.arch != Arch::X86_64.audit() || !returns_once(call.nr) {
             return false;
@@ -67,12 +67,12 @@ impl Sites {
         (*count == THRESHOLD || count.is_multiple_of(RETRY)) && !self.refused.contains(&call.ip)
     }
 
-    /// A site can't be patched, by a call of it.
+    /// Excludes the site of a call, which can't be patched.
     pub(super) fn refuse(&mut self, call: &SeccompData) {
         self.refused.insert(call.ip);
     }
 
-    /// What gives way at the site of a call.
+    /// The plan for patching the site of a call.
     pub(super) fn plan(&mut self, tid: i32, call: &SeccompData) -> Option<Plan> {
         let site = site_of(call);
         let all = area::mappings(tid)?;
@@ -112,7 +112,7 @@ pub(super) const fn site_of(call: &SeccompData) -> u64 {
     call.ip.wrapping_sub(SYSCALL_BYTES as u64)
 }
 
-/// A site and what gives way.
+/// A site and its replaced instructions.
 pub(super) struct Plan {
     pub(super) mapping: Range<u64>,
     all: Vec<Mapping>,
@@ -122,15 +122,15 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The addresses of what gives way.
+    /// The addresses of the replaced instructions.
     pub(super) fn place(&self) -> Range<u64> {
         let start = self.mapping.start + u64::from(self.window.start);
         start..start + self.window.len_bytes() as u64
     }
 
-    /// Where a task can have an area that reaches the site.
+    /// An address for an area in a task that reaches the site.
     pub(super) fn place_of_area(&self, tid: i32) -> Option<u64> {
-        // Mappings that were made meanwhile are newer than the list.
+        // Mappings that were made meanwhile are missing in the list.
         match area::mappings(tid) {
             Some(all) => area::place(&all, &self.mapping),
             None => area::place(&self.all, &self.mapping),
@@ -144,7 +144,7 @@ impl Plan {
         offsets.map(move |offset| start + *offset as u64)
     }
 
-    /// Whether what gives way is still what was read, and none of these stopped threads is in the middle of it.
+    /// Whether the replaced instructions are unchanged, and no stopped thread is within them.
     pub(super) fn is_free(
         &self,
         stopped: &Stopped,
@@ -163,8 +163,8 @@ impl Plan {
         Ok(true)
     }
 
-    /// Whether a thread neither is where no instruction begins, nor has an address between those that give way on its
-    /// stack: a signal handler would return there.
+    /// Whether a thread is at a boundary between instructions, and has no address between the replaced ones on its
+    /// stack, to which a signal handler would return.
     fn is_clear(&self, stopped: &Stopped) -> Result<bool, TraceError> {
         let Some(words) = Words::of(stopped)? else {
             return Ok(false);
@@ -212,7 +212,7 @@ pub(super) struct Put {
 }
 
 impl Put {
-    /// Has stopped threads that are between the instructions that gave way go on in the trampoline.
+    /// Moves stopped threads that are between the replaced instructions to the trampoline.
     pub(super) fn move_threads<'s>(
         &self,
         threads: impl IntoIterator<Item = &'s Stopped>,
@@ -230,14 +230,14 @@ impl Put {
 
     fn moved(&self, ip: u64) -> Option<u64> {
         let offset = ip.checked_sub(self.start)? as usize;
-        // A call that is interrupted begins again two bytes before what follows it.
+        // An interrupted call is restarted two bytes before the next instruction.
         let behind_call = self.window.before.len() + SYSCALL_BYTES;
         let is_moved = self.window.boundaries.contains(&offset) || offset == behind_call;
         is_moved.then(|| self.own + self.trampoline.moved(&self.window, offset) as u64)
     }
 }
 
-/// What was written at a site.
+/// The bytes that were written at a site.
 #[derive(Clone, Debug)]
 pub(super) struct Patch {
     start: u64,
@@ -254,12 +254,12 @@ impl Patch {
         }
     }
 
-    /// Puts back what was there, where the guest hasn't changed it.
+    /// Restores the former bytes, unless the guest has changed the site.
     pub(super) fn take_back(&self, tid: i32) {
         let mut found = vec![0; self.patch.len()];
         let read = memory::read(tid, self.start, &mut found);
         if read == Ok(found.len()) && found == self.patch {
-            // What can't be written, the guest has unmapped meanwhile.
+            // If the bytes can't be written, the guest has unmapped them meanwhile.
             let _ = memory::overwrite(tid, self.start, &self.former[..found.len()]);
         }
     }

@@ -1,9 +1,9 @@
 //! Handing calls over through shared memory: one slot for each thread of a guest.
 //!
-//! A slot has two lines of the cache. The first goes back and forth: the guest writes the call and then `turn`; the
-//! supervisor writes the answer and then `turn`. The second changes seldom: who sleeps, and how long the guest spins.
-//! The guest can write all of it at any time. The supervisor reads each field of a request once, believes nothing about
-//! who sent it, and keeps nothing here that it relies on.
+//! A slot has two cache lines. The first alternates between both sides: the guest writes the call and then `turn`; the
+//! supervisor writes the answer and then `turn`. The second changes seldom: the sleeping sides, and the guest's
+//! spinning time. The guest can write all of it at any time. The supervisor reads each field of a request once, trusts
+//! no information about the sender, and keeps no state here that it relies on.
 
 use std::hint;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::patched::pace::Pace;
 use crate::sys::shared::Atomic;
 use crate::sys::{futex, stub};
 
-/// The values of `turn`: what the guest writes, what the supervisor writes, and what changes in both when the slot is closed.
+/// The values of `turn`: the guest's, the supervisor's, and the bit that is flipped in both when the slot is closed.
 const ASKED: u32 = 1;
 const ANSWERED: u32 = 2;
 const CLOSED: u32 = 1 << 31;
@@ -21,25 +21,25 @@ const CLOSED: u32 = 1 << 31;
 /// The most bytes of its memory that a guest copies at once.
 pub(crate) const COPY_BYTES: usize = 32;
 
-/// The place of one thread. [`stub`](crate::sys::stub) knows the offsets.
+/// The slot of one thread. [`stub`](crate::sys::stub) has the offsets.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(crate) struct Slot {
     turn: AtomicU32,
-    /// The call's number; then what to do with the answer.
+    /// The call's number; then the meaning of the answer.
     word: AtomicU32,
-    /// The low half of the address at which the guest goes on.
+    /// The low half of the address where the guest continues.
     site: AtomicU32,
     _padding: AtomicU32,
     /// The arguments; then the answer, in the first, or an address, a count of bytes, and the bytes.
     values: [AtomicU64; 6],
     guest_sleeps: AtomicU32,
     supervisor_sleeps: AtomicU32,
-    /// Rounds that the guest spins before it does something else.
+    /// Rounds that the guest spins before it yields or sleeps.
     spins: AtomicU32,
-    /// How often the guest lets others run before it sleeps.
+    /// The number of the guest's yields before it sleeps.
     yields: AtomicU32,
-    /// Whose it is: no two threads have the same key, and 0 is nobody's.
+    /// The key of its thread: keys are unique, and 0 means that the slot is unused.
     key: AtomicU64,
 }
 
@@ -54,7 +54,7 @@ unsafe impl Atomic for Slot {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) nr: u32,
-    /// The low half of the address at which the guest goes on.
+    /// The low half of the address where the guest continues.
     pub(crate) site: u32,
     pub(crate) args: [u64; 6],
 }
@@ -62,14 +62,14 @@ pub(crate) struct Request {
 /// An answer to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answered {
-    /// The call returns this.
+    /// The call returns this value.
     Value(i64),
     /// The guest makes the call, and the kernel decides.
     ByKernel,
 }
 
 impl Slot {
-    /// Makes the slot ready for a new thread.
+    /// Prepares the slot for a new thread.
     pub(crate) fn reset(&self, key: u64, pace: &Pace) {
         self.key.store(key, Ordering::SeqCst);
         self.turn.store(ANSWERED, Ordering::SeqCst);
@@ -77,7 +77,7 @@ impl Slot {
         self.tell(pace);
     }
 
-    /// Tells the guest how long to spin.
+    /// Sets the guest's spinning and yielding.
     fn tell(&self, pace: &Pace) {
         let (spins, yields) = (pace.spins(), pace.yields());
         if self.spins.load(Ordering::Relaxed) != spins {
@@ -88,8 +88,9 @@ impl Slot {
         }
     }
 
-    /// What the slot of a forked process begins with in the place of this one: the answer that its parent has got, and may be about to
-    /// read where a signal handler has forked; or else the guest makes its call itself. That has no key, so it does so, too, if it is about to ask.
+    /// The initial contents of a forked process's slot in place of this one. They hold the answer that its parent has
+    /// got, which the child may be about to read where a signal handler has forked; otherwise they make the guest make
+    /// its call itself. The slot has no key, so a guest that is about to hand a call over makes its call itself, too.
     pub(crate) fn of_forked(&self) -> Begin {
         let is_answered = self.turn.load(Ordering::Acquire) == ANSWERED
             && self.word.load(Ordering::Relaxed) == stub::ANSWER_VALUE;
@@ -135,8 +136,8 @@ impl Slot {
         !is_closed.load(Ordering::Relaxed)
     }
 
-    /// Has the guest, which waits for an answer, read its memory at an address: at most [`COPY_BYTES`]. Returns how many
-    /// bytes it could, or nothing once the slot is closed.
+    /// Makes the guest, which waits for an answer, read its memory at an address: at most [`COPY_BYTES`]. Returns the
+    /// number of bytes read, or `None` once the slot is closed.
     pub(crate) fn read(
         &self,
         address: u64,
@@ -154,7 +155,7 @@ impl Slot {
         Some(copied)
     }
 
-    /// Has it write to its memory in the same way.
+    /// Makes the guest write to its memory in the same way.
     pub(crate) fn write(
         &self,
         address: u64,
@@ -187,7 +188,7 @@ impl Slot {
         has_come.then(|| len_bytes.saturating_sub(left))
     }
 
-    /// Spins, and lets others run, as long as it pays; whether it has come meanwhile.
+    /// Spins and yields as long as the pace permits; returns whether the event has come meanwhile.
     fn poll(&self, pace: &Pace, has_come: impl Fn() -> bool) -> bool {
         for _ in 0..pace.spins() {
             if has_come() {
@@ -217,11 +218,12 @@ impl Slot {
         self.tell(of_guest);
     }
 
-    /// Gives the guest its turn; whether it was asleep.
+    /// Gives the turn to the guest; returns whether it was asleep.
     fn turn_over(&self) -> bool {
-        // A guest that was interrupted in its sleep may be about to sleep again: no order but a total one will do.
+        // A guest that was interrupted in its sleep may be about to sleep again: this requires a total order.
         self.turn.swap(ANSWERED, Ordering::SeqCst);
-        // This look may come late, when the guest has asked again and is about to sleep: only the guest takes back what it says.
+        // This load may be late, when the guest has sent another request and is about to sleep: only the guest resets
+        // its flag.
         let is_asleep = self.guest_sleeps.load(Ordering::SeqCst) != 0;
         if is_asleep {
             futex::wake(&self.turn);
@@ -229,8 +231,8 @@ impl Slot {
         is_asleep
     }
 
-    /// The guest's side: hands a call over and waits for the answer. `wait` sleeps while the word has this value, `wake`
-    /// wakes who sleeps, and `pass` lets others run.
+    /// The guest's side: hands a call over and waits for the answer. `wait` sleeps while the word has this value,
+    /// `wake` wakes the sleeper, and `pass` yields.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn ask(
         &self,
@@ -276,18 +278,18 @@ impl Slot {
         }
     }
 
-    /// Wakes a guest that sleeps, which looks whether it has its answer.
+    /// Wakes a sleeping guest, which checks for its answer.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn wake(&self, wake: impl Fn(&AtomicU32)) {
         wake(&self.turn);
     }
 
-    /// Ends the thread of the supervisor that waits here, and has a guest that waits make its call itself.
+    /// Ends the supervisor's thread that waits here, and makes a waiting guest make its call itself.
     pub(crate) fn close(&self, is_closed: &AtomicBool) {
         is_closed.store(true, Ordering::SeqCst);
         self.key.store(0, Ordering::SeqCst);
         self.word.store(stub::ANSWER_BY_KERNEL, Ordering::Relaxed);
-        // Whatever the guest has written there, and whoever is about to sleep while it has that value.
+        // This changes any value that the guest has written, also for a side that is about to sleep on that value.
         self.turn.fetch_xor(CLOSED, Ordering::SeqCst);
         futex::wake(&self.turn);
     }
@@ -324,8 +326,8 @@ mod tests {
         assert_eq!(slot.of_forked().to_vec(), answered);
     }
 
-    /// A side may be stopped between handing over and its look whether the other sleeps. Until then the other may have got its answer, have asked
-    /// again, and be about to sleep.
+    /// A side may be stopped between handing over and its check whether the other sleeps. Until then the other may have
+    /// got its answer, sent another request, and be about to sleep.
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn who_wakes_does_not_take_back_that_the_other_sleeps() {
@@ -350,7 +352,7 @@ mod tests {
         assert_eq!(words.map(|word| word.load(Ordering::Relaxed)), [1, 0, 1]);
     }
 
-    /// A guest may have written anything before; who was about to sleep sees another value.
+    /// A guest may have written any value before; a side that was about to sleep sees another value.
     #[test]
     fn closing_changes_the_turn_whatever_it_was() {
         for turn in [0, ASKED, ANSWERED, 3, CLOSED, CLOSED | ANSWERED, u32::MAX] {

@@ -1,4 +1,4 @@
-//! What one address space of a guest has got: slots, the table of its threads, and areas.
+//! The mappings of one address space of a guest: slots, the table of its threads, and areas.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
@@ -17,7 +17,7 @@ use super::trampoline::{Places, Trampoline};
 use crate::sys::shared::{Atomic, Shared};
 use crate::sys::stub;
 
-/// The threads that can have a slot; the calls of others stop.
+/// The most threads with a slot; the calls of others stop.
 const SLOTS: usize = 1024;
 const SLOTS_BYTES: u64 = (SLOTS * size_of::<Slot>()) as u64;
 const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
@@ -25,24 +25,24 @@ const NO_FILE: u64 = u64::MAX;
 /// Trampolines begin at multiples of this many bytes.
 pub(super) const ALIGNMENT: usize = 16;
 
-/// What one address space has got.
+/// The mappings of one address space.
 pub(super) struct Space {
     pub(super) slots: Arc<Slots>,
-    /// Those that belong to calls in which this process or one before it was forked, and what they begin with. They are given to no
-    /// thread, nor in processes that this one forks: whether such a call has come to its end isn't known.
+    /// The slots of calls in which this process or an ancestor was forked, with their initial contents. They are never
+    /// assigned to a thread, nor in processes that this one forks: the end of such a call isn't visible.
     forked_in: Vec<(usize, Begin)>,
     slots_at: u64,
     threads_at: u64,
     /// The FS base and number of the thread of each entry of the table of threads.
     entries: HashMap<usize, (u64, i32)>,
     areas: Vec<Area>,
-    /// What was written over at patched sites.
+    /// The patches of patched sites.
     patches: Vec<Patch>,
     pub(super) known: Arc<Mutex<Known>>,
 }
 
 impl Space {
-    /// Has a task make its slots and its table of threads.
+    /// Makes a task map its slots and its table of threads.
     pub(super) fn make(
         tid: i32,
         injection: &mut Injection<'_>,
@@ -68,8 +68,9 @@ impl Space {
         })
     }
 
-    /// The space of a process that a stopped task with this one has forked, whose table of threads is empty. Its slots are its parent's
-    /// until it is [separated](Self::separate). A signal handler that has interrupted a call may have forked it.
+    /// The space of a process that a stopped task with this one has forked, whose table of threads is empty. It uses
+    /// its parent's slots until it is [separated](Self::separate). The fork may be that of a signal handler that has
+    /// interrupted a call.
     pub(super) fn forked<'a>(&self, tid: i32, seats: impl Iterator<Item = &'a Seat>) -> Space {
         let used = self.entries.iter();
         let used = used.filter(|(index, _)| self.is_in_use(tid, **index));
@@ -89,15 +90,15 @@ impl Space {
         }
     }
 
-    /// Whether an entry says that a call is in progress, in the memory of this task.
+    /// Whether an entry marks a call as in progress, in the memory of this task.
     pub(super) fn is_in_use(&self, tid: i32, index: usize) -> bool {
         let mut in_use = [0; size_of::<u32>()];
         let place = self.entry_address(index) + stub::IN_USE as u64;
         memory::read(tid, place, &mut in_use) != Ok(in_use.len()) || in_use != [0; 4]
     }
 
-    /// Has a forked process that is about to run put slots of its own in the place of its parent's. A call that a signal handler of the
-    /// parent has interrupted to fork is made by the child itself, if it has no answer yet.
+    /// Makes a forked process that is about to run replace its parent's slots by slots of its own. If a signal handler
+    /// of the parent has interrupted a call to fork, the child makes the call itself, unless it has an answer.
     pub(super) fn separate(
         &mut self,
         tid: i32,
@@ -107,7 +108,7 @@ impl Space {
         self.slots = match make_slots(tid, Some(self.slots_at), injection, next) {
             Ok((slots, _)) => all_but(slots, &self.forked_in),
             Err(Refusal::Lost(error)) => return Err(Refusal::Lost(error)),
-            // Its calls stop, for lack of slots.
+            // Its calls stop, since it has no slots.
             Err(Refusal::Refused) => {
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
                 let args = [
@@ -173,7 +174,7 @@ impl Space {
         self.threads_at + (index * stub::ENTRY_BYTES) as u64
     }
 
-    /// A thread has ended: its entries may become others'.
+    /// Releases the entries of a thread that has ended.
     pub(super) fn forget(&mut self, ended: i32) {
         self.entries.retain(|_, (_, tid)| *tid != ended);
     }
@@ -186,19 +187,19 @@ impl Space {
             .map(|(_, tid)| *tid)
     }
 
-    /// Whether what we have put there is at an address.
+    /// Whether an address is in an area.
     pub(super) fn has_code_at(&self, address: u64) -> bool {
         let known = lock(&self.known);
         let mut areas = known.areas.iter();
         areas.any(|area| (*area..area + area::LEN_BYTES as u64).contains(&address))
     }
 
-    /// The area whose trampolines reach code.
+    /// The area whose trampolines reach the code.
     pub(super) fn area_for(&self, code: &Range<u64>) -> Option<usize> {
         area::serving(&self.areas, code)
     }
 
-    /// Has a task map an area, and fills it.
+    /// Makes a task map an area, and fills it.
     pub(super) fn add_area(
         &mut self,
         tid: i32,
@@ -221,8 +222,7 @@ impl Space {
         !self.patches.is_empty()
     }
 
-    /// Puts back what patched sites were, where the guest hasn't changed them. Threads in trampolines come out of those by
-    /// themselves.
+    /// Restores the patched sites, unless the guest has changed them. Threads in trampolines leave those by themselves.
     pub(super) fn roll_back(&mut self, tid: i32) {
         for one in self.patches.drain(..) {
             one.take_back(tid);
@@ -250,7 +250,7 @@ impl Space {
     }
 }
 
-/// Slots of which all are free but these.
+/// Slots that are all free except these.
 fn all_but(memory: Shared<Slot>, taken: &[(usize, Begin)]) -> Arc<Slots> {
     let is_free = |index: &usize| taken.iter().all(|(one, _)| one != index);
     Arc::new(Slots {
@@ -259,7 +259,7 @@ fn all_but(memory: Shared<Slot>, taken: &[(usize, Begin)]) -> Arc<Slots> {
     })
 }
 
-/// Has a task map new slots, at this address or anywhere.
+/// Makes a task map new slots, at this address or anywhere.
 fn make_slots(
     tid: i32,
     at: Option<u64>,
@@ -270,7 +270,8 @@ fn make_slots(
     share(tid, SLOTS, at, injection, next)
 }
 
-/// Has a task map an array that we share, anywhere or at an address with the flag for that; returns where it is.
+/// Makes a task map an array that is shared with this process, anywhere or at an address with the flag for that;
+/// returns its address.
 pub(super) fn share<T: Atomic>(
     tid: i32,
     count: usize,
@@ -298,7 +299,7 @@ pub(super) fn share<T: Atomic>(
     Ok((shared?, mapped?))
 }
 
-/// The file of an array that a stopped task has just made.
+/// The file of an array that a stopped task has just created.
 fn open<T: Atomic>(tid: i32, fd: u64, count: usize) -> Result<Shared<T>, Refusal> {
     let file = OpenOptions::new()
         .read(true)
@@ -309,7 +310,7 @@ fn open<T: Atomic>(tid: i32, fd: u64, count: usize) -> Result<Shared<T>, Refusal
     Shared::new(&file, count).map_err(|_| Refusal::Refused)
 }
 
-/// Has a task map memory for code at an address where nothing is.
+/// Makes a task map memory for code at an unmapped address.
 pub(super) fn map_code(
     at: u64,
     len_bytes: u64,

@@ -1,10 +1,10 @@
-//! Which tasks of a guest have which address space, and what that has got.
+//! The address space of each task of a guest, and its contents.
 
 use std::collections::HashMap;
 
 use tamis_kernel::memory;
 
-/// The address spaces of a guest in which something was put, by the tasks that have them.
+/// The address spaces of a guest with our mappings, by the tasks that have them.
 #[derive(Debug)]
 pub(super) struct Spaces<S> {
     spaces: HashMap<usize, S>,
@@ -13,23 +13,23 @@ pub(super) struct Spaces<S> {
     tasks: HashMap<i32, usize>,
 }
 
-/// What a new task has.
+/// The address space of a new task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Inherited {
     /// The space of its creator.
     Same,
-    /// A copy of that.
+    /// A copy of that space.
     Copy,
 }
 
-/// What is left behind by a task that has left its address space.
+/// The address space that a task has left.
 #[derive(Debug)]
 pub(super) enum Left<'a, S> {
-    /// Nothing was put there.
+    /// It had no contents.
     Nothing,
-    /// It was the last that had it.
+    /// The task was the last one in it.
     Gone,
-    /// Others have it still.
+    /// Other tasks still have it.
     Others(&'a mut S),
 }
 
@@ -44,7 +44,7 @@ impl<S> Default for Spaces<S> {
 }
 
 impl<S> Spaces<S> {
-    /// That of a task.
+    /// The space of a task.
     pub(super) fn of(&self, tid: i32) -> Option<&S> {
         self.spaces.get(self.tasks.get(&tid)?)
     }
@@ -54,20 +54,20 @@ impl<S> Spaces<S> {
         self.spaces.get_mut(self.tasks.get(&tid)?)
     }
 
-    /// Whether two tasks have the same.
+    /// Whether two tasks have the same space.
     pub(super) fn are_same(&self, one: i32, other: i32) -> bool {
         let one = self.tasks.get(&one);
         one.is_some() && one == self.tasks.get(&other)
     }
 
-    /// Gives a task one of its own.
+    /// Gives a task a space of its own.
     pub(super) fn add(&mut self, tid: i32, space: S) {
         self.made += 1;
         self.spaces.insert(self.made, space);
         self.tasks.insert(tid, self.made);
     }
 
-    /// Other tasks have that of this one.
+    /// Adds other tasks to the space of this one.
     pub(super) fn join(&mut self, tid: i32, others: impl IntoIterator<Item = i32>) {
         if let Some(id) = self.tasks.get(&tid).copied() {
             self.tasks
@@ -75,7 +75,8 @@ impl<S> Spaces<S> {
         }
     }
 
-    /// A task has been created and is stopped. `None` if it has none of these, or the kernel doesn't tell.
+    /// Handles the creation of a task, which is stopped. `None` if it has none of these spaces, or the kernel doesn't
+    /// report shared memory.
     pub(super) fn created(
         &mut self,
         tid: i32,
@@ -92,7 +93,7 @@ impl<S> Spaces<S> {
         Some(Inherited::Copy)
     }
 
-    /// A task has ended, or has executed another program.
+    /// Handles a task that has ended, or has executed another program.
     pub(super) fn left(&mut self, tid: i32) -> Left<'_, S> {
         let Some(id) = self.tasks.remove(&tid) else {
             return Left::Nothing;

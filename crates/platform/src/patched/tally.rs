@@ -1,7 +1,7 @@
-//! How often calls were made that a guest's trampolines count.
+//! Counts of the calls that a guest's trampolines count.
 //!
-//! The counts are in memory that the guest's processes share with us; a guest may write there what it wants, so they say
-//! what a program does that isn't hostile.
+//! The counts are in memory that the guest's processes share with the supervisor. A guest can overwrite them, so they
+//! are reliable only for programs that aren't hostile.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::sys::shared::{Atomic, Shared};
 /// The numbers that can be counted: 0 to 511.
 pub(super) const NUMBERS: usize = 512;
 
-/// Counts of calls of x86-64 that a guest makes without asking anybody, by their numbers.
+/// Counts of calls of x86-64 that a guest makes without its supervisor, by their numbers.
 ///
 /// A supervisor that forwards all calls with a number, and only counts them, leaves them to a tally: see
 /// [`Options::tally`](crate::Options).
@@ -25,7 +25,7 @@ pub struct Tally {
 #[derive(Debug, Default)]
 struct Memory {
     in_use: Vec<Arc<Shared<Count>>>,
-    /// What was in memory that is gone.
+    /// The counts of released memory.
     former: Vec<(u32, u64)>,
 }
 
@@ -39,8 +39,8 @@ pub(super) struct Count(AtomicU64);
 unsafe impl Atomic for Count {}
 
 impl Tally {
-    /// A tally of the calls whose number this says is to be counted. Left out are those that may end or replace the program,
-    /// return twice, or have somebody look at calls.
+    /// A tally of the calls for whose numbers `is_counted` returns true. Calls are excluded that may end or replace the
+    /// program, return twice, or have the program inspect calls.
     pub fn new(is_counted: impl Fn(u32) -> bool) -> Tally {
         let can_be = |nr: u32| {
             let stops = [
@@ -48,7 +48,7 @@ impl Tally {
                 libc::SYS_exit_group,
                 libc::SYS_execve,
                 libc::SYS_execveat,
-                // After these somebody may look at the addresses of calls.
+                // After these the program may inspect the addresses of calls.
                 libc::SYS_prctl,
                 libc::SYS_ptrace,
                 libc::SYS_rt_sigaction,
@@ -77,12 +77,12 @@ impl Tally {
         self.is_counted.get(nr as usize).copied().unwrap_or(false)
     }
 
-    /// More counts.
+    /// Adds memory with counts.
     pub(super) fn extend(&self, memory: Arc<Shared<Count>>) {
         self.memory().in_use.push(memory);
     }
 
-    /// Keeps only the counts of memory that no process of the guest has any more.
+    /// Releases memory that no process of the guest has any more, and keeps its counts.
     pub(super) fn tidy(&self) {
         let Memory { in_use, former } = &mut *self.memory();
         in_use.retain(|one| {

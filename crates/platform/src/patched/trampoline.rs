@@ -1,15 +1,15 @@
 //! The machine code of one patched site.
 //!
-//! A trampoline has the instructions that gave way, and between them the call: whether the supervisor may be asked about
-//! a number, or the call be counted, is read from a table of 2^16 bytes, by its low half. If not, a `syscall` lets the kernel
-//! decide, so an entry that is wrong costs time and never allows anything. Only `rcx` and `r11` change, as they do at any
-//! call; flags, stack and red zone stay as they are.
+//! A trampoline has the replaced instructions, and between them the call. A table of 2^16 bytes, indexed by the low
+//! half of the call's number, selects whether the supervisor may decide or the call is counted. If not, a `syscall`
+//! lets the kernel decide, so a wrong entry costs time and never allows a call. Only `rcx` and `r11` change, as they do
+//! at any call; flags, stack and red zone stay unchanged.
 //!
-//! Calls that are counted are made at a *gate*, a `syscall` at an address that the filter knows.
+//! Calls that are counted are made at a *gate*, a `syscall` at an address that the filter recognizes.
 
 use crate::patched::site::{JUMP_BYTES, SYSCALL_BYTES, Window};
 
-/// A trampoline's code, and where it continues what gave way.
+/// A trampoline's code, and the offset where it continues the replaced instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trampoline {
     pub(crate) code: Vec<u8>,
@@ -20,27 +20,27 @@ pub(crate) struct Trampoline {
 /// The addresses that a trampoline uses, all within 2 GiB of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
-    /// Its own.
+    /// The trampoline's address.
     pub(crate) own: u64,
     /// The table of numbers.
     pub(crate) numbers: u64,
-    /// What gives way.
+    /// The address of the replaced instructions.
     pub(crate) window: u64,
 }
 
-/// Where a trampoline counts calls and makes them.
+/// The addresses that a counting trampoline uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     /// The counts, by the calls' numbers.
     pub(crate) counts: u64,
-    /// How many there are.
+    /// The number of counts.
     pub(crate) numbers: u32,
     /// A [gate].
     pub(crate) gate: u64,
 }
 
 impl Trampoline {
-    /// The trampoline of a window that asks by the code at an address; `None` if something is too far away.
+    /// The trampoline of a window that hands calls over by the code at an address; `None` if a distance is too large.
     pub(crate) fn asking(window: &Window, places: &Places, ask: u64) -> Option<Trampoline> {
         let mut asking = Vec::new();
         // lea r11, [resume]
@@ -51,7 +51,7 @@ impl Trampoline {
         Trampoline::with(window, places, &asking)
     }
 
-    /// The trampoline of a window that counts a call and makes it at a gate; `None` if something is too far away.
+    /// The trampoline of a window that counts a call and makes it at a gate; `None` if a distance is too large.
     pub(crate) fn counting(
         window: &Window,
         places: &Places,
@@ -85,7 +85,7 @@ impl Trampoline {
         Trampoline::with(window, places, &code)
     }
 
-    /// The trampoline that runs this code, which ends before a `syscall`, for the numbers of the table.
+    /// The trampoline that runs this code, which ends before a `syscall`, for the numbers that the table selects.
     fn with(window: &Window, places: &Places, chosen: &[u8]) -> Option<Trampoline> {
         let mut code = window.before.clone();
         // movzx ecx, ax
@@ -118,12 +118,12 @@ impl Trampoline {
     }
 }
 
-/// The bytes by which a number is looked up in the table.
+/// The size of the code that looks up a number in the table.
 const CHOICE_BYTES: usize = 17;
-/// The bytes of a gate.
+/// The size of a gate.
 pub(crate) const GATE_BYTES: usize = 16;
 
-/// A `syscall`, and the way back to where a trampoline goes on behind its own.
+/// A `syscall`, and a jump to the address where a trampoline continues behind its own.
 pub(crate) fn gate(resume: u64) -> [u8; GATE_BYTES] {
     // syscall; jmp [rip + 0], with the address behind it
     const CODE: [u8; 8] = [0x0f, 0x05, 0xff, 0x25, 0, 0, 0, 0];
@@ -133,7 +133,7 @@ pub(crate) fn gate(resume: u64) -> [u8; GATE_BYTES] {
     bytes
 }
 
-/// The bytes that take a window's place: the jump, and traps for whoever comes another way.
+/// The bytes that replace a window: the jump, and traps for any other way in.
 pub(crate) fn patch(window: &Window, places: &Places) -> Option<Vec<u8>> {
     const TRAP: u8 = 0xcc;
     let mut bytes = jump(places.window, 0, places.own)?.to_vec();
@@ -141,7 +141,7 @@ pub(crate) fn patch(window: &Window, places: &Places) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// `jmp` from an offset of code at an address.
+/// A `jmp` at an offset of code at an address.
 fn jump(own: u64, offset: usize, to: u64) -> Option<[u8; JUMP_BYTES]> {
     let [a, b, c, d] = distance(own, offset + JUMP_BYTES, to)?;
     Some([0xe9, a, b, c, d])
