@@ -1,4 +1,4 @@
-//! What the signal handler does with a call. All of it is async-signal-safe, if the supervisor is.
+//! The signal handler's treatment of a call. All of it is async-signal-safe, if the supervisor is.
 
 use std::mem;
 use std::sync::atomic::AtomicU32;
@@ -17,7 +17,7 @@ use crate::task::{Space, Task, TaskId};
 /// `SIGSYS` in a set of signals.
 const OWN_SIGNAL: u64 = 1 << (libc::SIGSYS - 1);
 
-/// Who answers.
+/// The decider about calls.
 pub(crate) struct Calls<'a>(Who<'a>);
 
 enum Who<'a> {
@@ -26,19 +26,19 @@ enum Who<'a> {
         supervisor: &'a dyn Supervisor,
         evaluator: &'a Evaluator,
     },
-    /// The kernel, or before it a supervisor in another process.
+    /// The kernel, or a supervisor in another process before it.
     There(&'a dyn Far),
 }
 
 /// A supervisor in another process.
 pub(crate) trait Far: Sync {
-    /// Asks it about a call of a thread. `None` if the guest is to make it, and the kernel decides.
+    /// Requests the answer to a call of a thread. `None` if the guest is to make the call, and the kernel decides.
     fn ask(&self, thread: &mut Thread, call: &SeccompData) -> Option<i64>;
 
-    /// The flag of a thread with this FS base that says that it sets its mask of signals back, if it has one.
+    /// The flag of a thread with this FS base that marks the restoring of its signal mask, if it has one.
     fn leaving(&self, fs_base: u64) -> Option<&AtomicU32>;
 
-    /// A thread is about to begin with this FS base.
+    /// Removes the former thread with the FS base of a thread that is about to begin.
     fn forget(&self, fs_base: u64);
 }
 
@@ -50,33 +50,33 @@ pub(crate) struct Thread {
     pub(crate) mask: u64,
     /// Whether it blocks all signals in the handler.
     pub(crate) blocks: bool,
-    /// Whether others wait for it: it makes calls of ours, and handlers of the guest must not run in it.
+    /// Whether other threads wait for it: it makes the handler's calls, and handlers of the guest must not run in it.
     pub(crate) is_inside: bool,
 }
 
 impl Thread {
-    /// Makes a call during which handlers of the guest may run.
+    /// Makes a call while handlers of the guest may run.
     fn make(&mut self, nr: u32, args: [u64; 6]) -> i64 {
         guest::make_outside(self, Whose::Guests, nr, args)
     }
 }
 
-/// What becomes of a call.
+/// The result of deciding a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It returns this.
+    /// The call returns this value.
     Result(i64),
-    /// The guest makes it itself, after the handler.
+    /// The guest makes the call itself, after the handler.
     InGuest,
-    /// The guest makes it again where it has made it, and dispatch of this thread has ended, or is about to.
+    /// The guest restarts the call at its place, after the dispatch of this thread has ended, or when it is about to.
     Again,
     /// The guest is killed.
     Kill,
-    /// It is killed because the supervisor wants what can't be done.
+    /// The guest is killed because the supervisor's answer isn't supported.
     Unsupported,
-    /// The guest dies of the signal, because its filter says so.
+    /// The guest dies of the signal, by its filter's action.
     Signal,
-    /// The guest gets the signal with this data, because its filter says so.
+    /// The guest gets the signal with this data, by its filter's action.
     Trap(u16),
 }
 
@@ -98,7 +98,7 @@ impl<'a> Calls<'a> {
         matches!(self.0, Who::There(_))
     }
 
-    /// A thread is about to begin with this FS base.
+    /// Removes the former thread with the FS base of a thread that is about to begin.
     pub(crate) fn forget(&self, fs_base: u64) {
         if let Who::There(far) = self.0 {
             far.forget(fs_base);
@@ -124,7 +124,7 @@ impl<'a> Calls<'a> {
                 return match far.ask(thread, call) {
                     Some(result) => Outcome::Result(result),
                     None if thread.is_inside => by_kernel(call, thread),
-                    // A filter for all threads has come meanwhile.
+                    // A filter for all threads has been installed meanwhile.
                     None => Outcome::Again,
                 };
             }
@@ -142,7 +142,7 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// Asks a supervisor in this process.
+/// Requests the answer of a supervisor in this process.
 fn ask(supervisor: &dyn Supervisor, call: &SeccompData, thread: &mut Thread) -> Outcome {
     let mut answer = supervisor.call(&mut Own, call);
     while let Answer::Later(time, next) = answer {
@@ -169,7 +169,7 @@ fn ask(supervisor: &dyn Supervisor, call: &SeccompData, thread: &mut Thread) -> 
 fn by_kernel(call: &SeccompData, thread: &mut Thread) -> Outcome {
     match installs(call) {
         Installs::Nothing => {}
-        // Its filter may not allow what we call: no call of this thread comes here any more.
+        // The new filter may deny the handler's calls: no call of this thread comes here any more.
         Installs::ForThread => guest::stop_dispatch(),
         Installs::ForAll => {
             guest::stop_everywhere(thread);
@@ -177,13 +177,13 @@ fn by_kernel(call: &SeccompData, thread: &mut Thread) -> Outcome {
         }
     }
     if call.arch == Arch::X86.audit() {
-        // It may be about a handler.
+        // The call may concern a handler.
         guest::block_in_handler(thread);
         return Outcome::InGuest;
     }
     let shares_stack = call.args[0] & libc::CLONE_VM as u64 != 0 && call.args[1] == 0;
     match i64::from(call.nr) {
-        // The child would write over what we return by.
+        // The child would overwrite the handler's return address.
         libc::SYS_vfork => return without_dispatch(),
         libc::SYS_clone if shares_stack => return without_dispatch(),
         _ => {}
@@ -191,7 +191,7 @@ fn by_kernel(call: &SeccompData, thread: &mut Thread) -> Outcome {
     forward(call, call, thread)
 }
 
-/// Whether a call installs a filter, and for which threads.
+/// The threads that get the filter of a call.
 enum Installs {
     Nothing,
     ForThread,
@@ -204,7 +204,7 @@ fn installs(call: &SeccompData) -> Installs {
     const FILTER: u32 = 1;
     const FOR_ALL_THREADS: u64 = 1;
     let [first, second, third, ..] = call.args;
-    // Libraries ask for a flag by a filter that isn't there.
+    // Libraries test for a flag with a null pointer to a filter.
     let is_there = third != 0;
     if !attached::may_install(call) {
         return Installs::Nothing;
@@ -221,15 +221,15 @@ fn installs(call: &SeccompData) -> Installs {
     }
 }
 
-/// Leaves a call, and all further ones of this thread, to where the guest makes them.
+/// Leaves a call, and all further ones of this thread, to the guest's own instructions.
 fn without_dispatch() -> Outcome {
     guest::stop_dispatch();
     Outcome::Again
 }
 
-/// Makes a call in place of one.
+/// Makes one call in place of another.
 fn forward(call: &SeccompData, made: &SeccompData, thread: &mut Thread) -> Outcome {
-    /// Calls that return twice, or not from where they were made, or are about the thread itself.
+    /// Calls that return twice, or to another address, or concern the thread itself.
     const BY_GUEST: [i64; 4] = [
         libc::SYS_clone,
         libc::SYS_rt_sigreturn,
@@ -252,15 +252,16 @@ fn forward(call: &SeccompData, made: &SeccompData, thread: &mut Thread) -> Outco
     }
 }
 
-/// A new stack for signals, on which the handler would run. One that it has no room on, or can't write to, is refused as one is that
-/// the kernel's frame has no room on; where the supervisor is elsewhere, this thread goes on without a handler.
+/// Sets a new stack for signals, used by the handler. A stack that is too small for the handler or can't be
+/// written fails like one that is too small for the kernel's frame. If the supervisor is another process, this thread
+/// continues without a handler.
 fn set_stack(call: &SeccompData) -> Outcome {
     let is_usable = match read_words(call.args[0]) {
         Ok([first, flags, len_bytes]) => {
             let is_off = flags as i32 & libc::SS_DISABLE != 0;
             is_off || frame::has_room(first, len_bytes)
         }
-        // Nothing is set, or the kernel says what is wrong.
+        // There is no stack to set, or the kernel returns the error.
         Err(_) => true,
     };
     match is_usable {
@@ -275,18 +276,18 @@ fn is_own_action(call: &SeccompData) -> bool {
     i64::from(call.nr) == libc::SYS_rt_sigaction && call.args[0] as i32 == libc::SIGSYS
 }
 
-/// Whether the handler does what a call says without making it.
+/// Whether the handler carries out a call without making it.
 pub(crate) fn is_emulated(call: &SeccompData) -> bool {
     is_own_action(call) || i64::from(call.nr) == libc::SYS_rt_sigprocmask && call.args[1] != 0
 }
 
-/// Whether calls of a number may be such.
+/// Whether the handler may carry out calls of a number without making them.
 pub(crate) fn may_emulate(nr: u32) -> bool {
     [libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask].contains(&i64::from(nr))
 }
 
-/// The arguments of a call that the handler makes for one with these arguments: it gives the kernel a copy of a mask. What
-/// pointers point to isn't decided about anyway.
+/// The arguments of a call that the handler makes for one with these arguments: it passes a copy of a mask. Filters
+/// don't decide by the memory behind pointers anyway.
 pub(crate) fn with_mask_of(call: &SeccompData, original: &[u64; 6]) -> [u64; 6] {
     let mut args = call.args;
     let found = MASKS.iter().find(|(nr, _)| *nr == i64::from(call.nr));
@@ -300,7 +301,7 @@ pub(crate) fn with_mask_of(call: &SeccompData, original: &[u64; 6]) -> [u64; 6] 
     args
 }
 
-/// Makes a call with a copy of what an argument points to, in which the signal isn't blocked.
+/// Makes a call with a copy of an argument's memory that doesn't block the signal.
 fn with_mask(call: &SeccompData, arg: usize, thread: &mut Thread) -> Result<i64, Errno> {
     let mut args = call.args;
     if is_own_action(call) {
@@ -352,7 +353,7 @@ fn own_action(args: [u64; 6]) -> Result<i64, Errno> {
     Ok(0)
 }
 
-/// `rt_sigprocmask`, on the mask that the thread gets back.
+/// `rt_sigprocmask`, on the mask that is restored in the thread.
 fn set_mask(args: [u64; 6], thread: &mut Thread) -> Result<i64, Errno> {
     let [how, _, old, size, ..] = args;
     let [set]: [u64; 1] = read_words(args[1])?;

@@ -1,8 +1,9 @@
 //! The filters of a guest whose calls are caught in its own process.
 //!
-//! Two: the platform's own, and the guest's with `trap` in place of `notify`. The kernel takes the stricter answer, so
-//! what the guest's denies stays denied. Calls from the handler's one `syscall` pass where the guest's filter says
-//! `notify`: they have been asked for. A guest that jumps there makes such calls without being asked for them.
+//! There are two: the platform's own, and the guest's with `trap` in place of `notify`. The kernel takes the stricter
+//! action, so calls that the guest's filter denies stay denied. Calls from the handler's only `syscall` pass if the
+//! guest's filter returns `notify`: the supervisor has decided them. A guest that jumps there makes such calls without
+//! the supervisor.
 
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
@@ -15,7 +16,7 @@ use crate::rewrite::Rewrite;
 /// The data of our own `trap`.
 pub(crate) const OURS: u16 = 0x7a76;
 
-/// The argument by which a call can block `SIGSYS`, if it isn't null.
+/// The argument that lets a call block `SIGSYS`, if it isn't null.
 pub(crate) const MASKS: [(i64, u32); 7] = [
     (libc::SYS_rt_sigaction, 1),
     (libc::SYS_rt_sigprocmask, 1),
@@ -27,7 +28,7 @@ pub(crate) const MASKS: [(i64, u32); 7] = [
 ];
 const SYS_EPOLL_PWAIT2: i64 = 441;
 
-/// The same by which it can set a stack that the handler has no room on.
+/// The argument that lets a call set a signal stack that is too small for the handler.
 const STACK: (i64, u32) = (libc::SYS_sigaltstack, 0);
 
 /// The filters, the oldest first, for a handler whose calls end at these addresses, in this process.
@@ -39,8 +40,8 @@ pub(crate) fn filters(
     Ok([own(ips)?, rewritten(guest, ips, pid)?])
 }
 
-/// What the guest must not do, or not without the handler: other processes and programs have no handler, `SIGSYS` must not
-/// be blocked, and the handler needs room on the stack for signals.
+/// Denies or traps calls that the guest must not make, or not without the handler: other processes and programs have no
+/// handler, `SIGSYS` must not be blocked, and the handler needs room on the signal stack.
 fn own(ips: [u64; 2]) -> Result<Program, Unsupported> {
     let denied = Action::errno(libc::ENOSYS as u16).ret();
     let allow = Action::ALLOW.ret();
@@ -66,7 +67,7 @@ fn own(ips: [u64; 2]) -> Result<Program, Unsupported> {
         Op::branch(Test::Set, libc::CLONE_THREAD as u32, 1, 0),
         Op::RetImm(denied),
         Op::RetImm(allow),
-        // It would live on without its supervisor.
+        // The guest would outlive its supervisor.
         Op::branch(Test::Eq, libc::SYS_prctl as u32, 0, 4),
         Op::LoadData(low(0)),
         Op::branch(Test::Eq, libc::PR_SET_PDEATHSIG as u32, 0, 1),
@@ -75,7 +76,7 @@ fn own(ips: [u64; 2]) -> Result<Program, Unsupported> {
     ]);
     for (nr, arg) in MASKS.into_iter().chain([STACK]) {
         let mut asked = match nr {
-            // Reading that of our signal is asked for, too.
+            // Reading the action of our signal is trapped, too.
             libc::SYS_rt_sigaction => vec![
                 Op::LoadData(low(0)),
                 Op::branch(Test::Eq, libc::SIGSYS as u32, 5, 0),
@@ -105,8 +106,8 @@ fn unless_at(ips: [u64; 2]) -> Vec<Op> {
     ops
 }
 
-/// The guest's filter. Whatever it says, the handler may copy memory within its own process, and restore the mask of
-/// signals.
+/// The guest's filter. Regardless of it, the handler may copy memory within its own process, and restore the signal
+/// mask.
 fn rewritten(guest: &Program, ips: [u64; 2], pid: i32) -> Result<Program, Unsupported> {
     let marker = Action::new(ActionKind::Trap, OURS);
     let trace = Action::errno(libc::ENOSYS as u16);
@@ -120,7 +121,7 @@ fn rewritten(guest: &Program, ips: [u64; 2], pid: i32) -> Result<Program, Unsupp
         Op::RetImm(Action::ALLOW.ret()),
     ];
     let places = branch_by_ip(&ips, own.len());
-    // Other numbers don't depend on where they are made, so that the kernel can keep its answers.
+    // Other numbers don't depend on the address, so that the kernel can cache its actions.
     let mut prefix = vec![
         Op::LoadData(NR),
         Op::branch(Test::Eq, libc::SYS_rt_sigprocmask as u32, 2, 0),

@@ -1,4 +1,4 @@
-//! Reading a program: which bytes of its file belong where.
+//! Reading a program: the bytes of its file and their addresses.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -23,7 +23,7 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 pub(crate) struct Image {
     pub(crate) file: File,
     pub(crate) segments: Vec<Segment>,
-    /// Whether it can be anywhere.
+    /// Whether it can be loaded at any address.
     pub(crate) is_movable: bool,
     pub(crate) entry: u64,
     /// The address of its table of segments.

@@ -1,22 +1,22 @@
-//! Guests that are loaded into a copy of the calling process, where their calls raise a signal: those that a filter
-//! selects (`RET_TRAP`), or all of the first thread (syscall user dispatch, kernel 5.11; the filter stays the boundary, and
-//! catches other threads).
+//! Guests that are loaded into a copy of the calling process, where their calls raise a signal: the calls that a filter
+//! selects (`RET_TRAP`), or all calls of the first thread (syscall user dispatch, kernel 5.11; the filter stays the
+//! boundary, and catches other threads).
 //!
-//! The process forks; the child loads the program beside what is there, installs a handler for `SIGSYS` and the filters,
-//! and becomes the guest. Its calls are answered in its own process, by the supervisor's code, which works on the child's
-//! copy of memory: what it counts is not seen by the process that runs the guest, unless it is in shared memory. The
+//! The process forks; the child loads the program beside the existing mappings, installs a handler for `SIGSYS` and the
+//! filters, and becomes the guest. Its calls are answered in its own process, by the supervisor's code, which works on
+//! the child's copy of memory: its counts aren't visible to the parent process, unless they are in shared memory. The
 //! handler returns by itself, without `rt_sigreturn`, which saves a fourth of the time.
 //!
 //! | module | function |
 //! |---|---|
 //! | `image` | reads a program |
 //! | `filter` | the two filters |
-//! | `calls` | what the handler does with a call |
+//! | `calls` | the handler's treatment of a call |
 //!
-//! The guest can overwrite its supervisor. Its filter holds. It has one process and one program: `fork` and `execve` fail
-//! with `ENOSYS`, as does `clone3`, for which C libraries then use `clone`. The signal `SIGSYS` can't be blocked. A handler
-//! of the guest for it is called for those that we didn't cause: by a filter's own `trap`, or sent. One that is sent
-//! while a call is being answered is lost if the guest has a handler for it.
+//! The guest can overwrite its supervisor, but not bypass its filter. It has one process and one program: `fork` and
+//! `execve` fail with `ENOSYS`, as does `clone3`, which C libraries replace by `clone`. The signal `SIGSYS` can't be
+//! blocked. The guest's handler for it is called for signals that our filter didn't cause: a filter's own `trap`, or a
+//! sent signal. A signal that is sent while a call is being answered is lost if the guest has a handler for it.
 
 pub(crate) mod calls;
 pub(crate) mod filter;
@@ -50,14 +50,14 @@ pub(crate) static DISPATCH: InProcess = InProcess(Signals::ByDispatch);
 /// A platform of this family.
 pub(crate) struct InProcess(Signals);
 
-/// What raises the signal.
+/// The mechanism that raises the signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signals {
     ByFilter,
     ByDispatch,
 }
 
-/// How a child becomes a guest.
+/// The settings of a child that becomes a guest.
 #[derive(Debug)]
 pub(crate) struct How<'a> {
     pub(crate) filter: &'a tamis_bpf::Program,
@@ -66,7 +66,7 @@ pub(crate) struct How<'a> {
     pub(crate) cpu: Option<usize>,
 }
 
-/// What a child loads.
+/// The program that a child loads.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) main: Image,
@@ -137,7 +137,7 @@ impl Platform for InProcess {
             Placement::Free => None,
             Placement::Same(cpu) | Placement::Apart { guest: cpu, .. } => Some(cpu),
         };
-        // Too long a filter is told before the fork.
+        // A filter that is too long is reported before the fork.
         filter::filters(guest.filter, [0; 2], 0).map_err(PlatformError::Unsupported)?;
         let calls = Calls::new(supervisor, &evaluator);
         let how = How {
@@ -171,7 +171,7 @@ impl Supervisor for Changer {
     }
 }
 
-/// Reads the program, its interpreter and what they get; `name` is what it is told that it is called, if not by its path.
+/// Reads the program, its interpreter and their arguments; `name` is the program's `argv[0]`, if not its path.
 pub(crate) fn load(guest: &Guest<'_>, name: Option<&OsStr>) -> Result<Program, Errno> {
     let path = search::find(&guest.program)?;
     let (main, interpreter) = image::read(&path)?;
