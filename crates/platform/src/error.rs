@@ -1,4 +1,4 @@
-//! What can go wrong with a platform.
+//! The errors of platforms.
 
 use std::error;
 use std::fmt;
@@ -12,13 +12,13 @@ use tamis_kernel::tracee::TraceError;
 /// The reason why a platform doesn't work on this machine, or not for this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable {
-    /// What is missing, as a sentence without its full stop.
+    /// The missing feature, as a sentence without its full stop.
     pub reason: String,
-    /// What can be done about it, if anything.
+    /// The correction, if there is one.
     pub remedy: Option<&'static str>,
 }
 
-/// Something that a platform can't do.
+/// A feature that a platform lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsupported {
     what: &'static str,
@@ -30,7 +30,7 @@ pub struct Unsupported {
 pub enum PlatformError {
     /// The platform doesn't work here.
     Unavailable(Unavailable),
-    /// The guest needs something that the platform can't do.
+    /// The guest needs a feature that the platform lacks.
     Unsupported(Unsupported),
     /// The command could not be started.
     Spawn(SpawnError),
@@ -46,7 +46,7 @@ pub enum PlatformError {
 }
 
 impl Unsupported {
-    /// Something that a platform can't do, as a noun phrase.
+    /// A feature that a platform lacks, as a noun phrase.
     pub const fn new(what: &'static str) -> Unsupported {
         Unsupported { what }
     }

@@ -1,19 +1,20 @@
 //! Ways to catch the system calls of a program, behind one interface.
 //!
-//! A *platform* is a mechanism that stops a program at its system calls and lets somebody else answer them. All
-//! platforms run the same thing, a [`Guest`]: a command, and a filter that decides each of its calls as seccomp would.
-//! `allow` lets the kernel execute the call, an error or a kill is that, and `notify` asks the [`Supervisor`]. What the
-//! filter allows, it allows on every platform, so a guest can't gain calls by evading the mechanism that catches them.
+//! A *platform* is a mechanism that stops a program at its system calls and lets a supervisor answer them. All
+//! platforms run the same input, a [`Guest`]: a command, and a filter that decides each of its calls as seccomp would.
+//! `allow` lets the kernel execute the call, errors and kills are applied as such, and `notify` passes the call to the
+//! [`Supervisor`]. The calls that the filter allows are the same on every platform, so a guest can't gain calls by
+//! evading the mechanism that catches them.
 //!
 //! | module | mechanism |
 //! |---|---|
-//! | `platform` | [`Platform`], what it runs and what that takes |
-//! | `supervisor` | [`Supervisor`], who answers, and its [`Answer`]s |
+//! | `platform` | [`Platform`], its guest and its options |
+//! | `supervisor` | [`Supervisor`] and its [`Answer`]s |
 //! | `task` | [`Task`] and [`Space`]: the registers and memory behind a call |
-//! | `caps` | [`Caps`]: what a platform can do |
+//! | `caps` | [`Caps`]: the capabilities of a platform |
 //! | `attached` | the platforms whose guests the kernel stops |
-//! | `patched` | what a platform adds to those: patched call sites |
-//! | `stub` | the platform whose guests ask from a signal handler through shared memory |
+//! | `patched` | patched call sites, an addition to these platforms |
+//! | `stub` | the platform whose guests pass calls from a signal handler through shared memory |
 //! | `kvm` | the platform whose guests run in a virtual machine |
 //! | `in_process` | the platform whose guests catch their own calls |
 //! | `probe` | whether a platform works here |
@@ -50,10 +51,10 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The product has `notify`, `ptrace-seccomp` and `patched`. The others are the laboratory's, and here with the feature `lab`,
-//! because they share the tracer and the patched call sites.
+//! The product has `notify`, `ptrace-seccomp` and `patched`. The others are the laboratory's; they are here with the
+//! feature `lab`, because they share the tracer and the patched call sites.
 //!
-//! Not included are the decisions themselves: which filter, what to answer.
+//! Not included are the decisions: the filter and the answers.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(feature = "lab"),
@@ -91,8 +92,8 @@ pub use spin::Spin;
 pub use supervisor::{Answer, Supervisor};
 pub use task::{Registers, Space, Task, TaskId};
 
-/// All platforms: the fastest that runs every program first, those with limits of their own last. Those of guests that catch their own calls are
-/// for x86-64 only.
+/// All platforms: the fastest that runs every program first, those with limits of their own last. Platforms whose
+/// guests catch their own calls exist for x86-64 only.
 pub fn all() -> &'static [&'static dyn Platform] {
     static ALL: &[&dyn Platform] = &[
         &attached::NOTIFY,
@@ -114,7 +115,7 @@ pub fn all() -> &'static [&'static dyn Platform] {
     ALL
 }
 
-/// Those of the platforms that run every program and confine it, in the order in which this machine's kernel makes them preferable.
+/// Those of the platforms that run every program and confine it, in the order of preference for this machine's kernel.
 ///
 /// The fastest, `notify`, is the first only where no signal ends a received call (`WAIT_KILLABLE_RECV`, 5.19): on older
 /// kernels such a call is received again, and counted twice.
@@ -129,7 +130,7 @@ pub fn preferred(platforms: &[&'static dyn Platform]) -> Vec<&'static dyn Platfo
     platforms
 }
 
-/// Puts those that are exact before `notify` if it isn't.
+/// Puts exact platforms before `notify` if that isn't exact.
 fn order(platforms: &mut [&'static dyn Platform], is_notify_exact: bool) {
     let rank = |platform: &&dyn Platform| match platform.name() {
         _ if is_notify_exact => 0,
@@ -146,14 +147,14 @@ pub fn supported() -> &'static [&'static dyn Platform] {
     SUPPORTED
 }
 
-/// Tracing that changes nothing of the guest, for supervisors that forward every call and look. It isn't one of
+/// Tracing that changes nothing of the guest, for supervisors that forward every call and observe it. It isn't one of
 /// [`all`]: it confines nothing.
 ///
-/// The filter has to allow what isn't to be seen. Privileges of set-user-ID programs and listeners of the guest's own are
-/// left to it, so a filter of its own may hide calls: the strictest answer counts. Of a filter of the guest that says
-/// `trace` the calls fail with `ENOSYS`, as without a tracer. Running it ends when all tasks have ended, and if this
-/// process is killed, so are they. Tasks that are made with `CLONE_UNTRACED` aren't seen, and the calls that the filter
-/// selects fail for them with `ENOSYS`.
+/// The filter has to allow the calls that the supervisor must not see. Privileges of set-user-ID programs and listeners
+/// of the guest's own are left in place, so a filter of the guest may hide calls: the strictest action counts. If a
+/// filter of the guest returns `trace`, the calls fail with `ENOSYS`, as without a tracer. Running it ends when all
+/// tasks have ended; if this process is killed, they are killed, too. Tasks that are created with `CLONE_UNTRACED`
+/// aren't seen, and the calls that the filter selects fail for them with `ENOSYS`.
 pub fn watching() -> &'static dyn Platform {
     &attached::WATCH
 }

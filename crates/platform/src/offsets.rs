@@ -1,4 +1,4 @@
-//! Where filters find the parts of a call in `struct seccomp_data`.
+//! The offsets of the parts of a call in `struct seccomp_data`, for filters.
 
 #[cfg(target_arch = "x86_64")]
 use tamis_abi::ArgIndex;
@@ -21,21 +21,21 @@ pub(crate) const fn low(arg: u32) -> u32 {
     Word::arg_low(ArgIndex::ALL[arg as usize]).offset(NATIVE_ENDIAN)
 }
 
-/// The upper half.
+/// The upper half of an argument, 0 to 5.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const fn high(arg: u32) -> u32 {
     Word::arg_high(ArgIndex::ALL[arg as usize]).offset(NATIVE_ENDIAN)
 }
 
-/// Whether a filter looks at where calls are made.
+/// Whether a filter reads the address of calls.
 pub(crate) fn reads_ip(filter: &Program) -> bool {
     filter
         .ops()
         .any(|op| matches!(op, Op::LoadData(IP_LOW | IP_HIGH)))
 }
 
-/// Instructions that go on behind themselves for calls that return to one of these addresses, and for others skip as many
-/// more as decide about a platform's own calls.
+/// Instructions that continue behind themselves for calls that return to one of these addresses. For others they skip
+/// `own_insns` more, which decide about a platform's own calls.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn branch_by_ip(ips: &[u64], own_insns: usize) -> Vec<Op> {
     let mut ops = Vec::new();

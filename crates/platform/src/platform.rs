@@ -1,4 +1,4 @@
-//! A mechanism that catches system calls, and what it runs.
+//! A mechanism that catches system calls, and the guest that it runs.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
@@ -13,17 +13,18 @@ use crate::patched::Tally;
 use crate::spin::Spin;
 use crate::supervisor::Supervisor;
 
-/// A program to run, and what it may do.
+/// A program to run, and its filter.
 #[derive(Clone, Debug)]
 pub struct Guest<'a> {
     /// The program: a path if it contains a slash, else a name to be looked for in `PATH`.
     pub program: OsString,
     /// Its arguments, without the program's name.
     pub args: Vec<OsString>,
-    /// Decides each of its calls, and those of its descendants: as seccomp does, but `notify` asks the supervisor.
+    /// The filter for its calls, and those of its descendants: as for seccomp, except that `notify` passes a call to
+    /// the supervisor.
     pub filter: &'a Program,
-    /// Whether the supervisor is told the [results](Supervisor::result) of the calls that it forwards. A platform that
-    /// doesn't [see](Caps::sees_results) them refuses such a guest.
+    /// Whether the supervisor gets the [results](Supervisor::result) of the calls that it forwards. A platform that
+    /// doesn't [see](Caps::sees_results) them rejects such a guest.
     pub has_results: bool,
 }
 
@@ -31,7 +32,7 @@ impl Guest<'_> {
     /// Whether a platform with these capabilities runs it.
     ///
     /// # Errors
-    /// What it can't do.
+    /// The missing capability.
     pub(crate) fn check(&self, caps: &Caps) -> Result<(), PlatformError> {
         match self.has_results && !caps.sees_results {
             true => {
@@ -43,25 +44,25 @@ impl Guest<'_> {
     }
 }
 
-/// How a platform runs a guest.
+/// The options for running a guest.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// What the program is told it is called, if not its path.
+    /// The program's `argv[0]`, if not its path.
     pub name: Option<&'a OsStr>,
-    /// How long a side that waits for the other spins. Only for platforms whose sides share memory.
+    /// The spinning time of a side that waits for the other. Only for platforms whose sides share memory.
     pub spin: Spin,
-    /// On which CPUs the two sides run.
+    /// The CPUs of the two sides.
     pub placement: Placement,
     /// Forward signals that other processes send to this one to the guest, for those that can. Handlers are
     /// process-wide, so only one guest at a time gets signals.
     pub forwards_signals: bool,
-    /// Once true, patched call sites are put back as they were, in each process of the guest at its next call that the
-    /// supervisor answers, and none is patched any more: for debuggers, and for programs that look at their own code.
+    /// Once true, patched call sites are restored in each process of the guest, at its next call that the supervisor
+    /// answers, and no more are patched: for debuggers, and for programs that inspect their own code.
     pub unpatch: Option<&'a AtomicBool>,
-    /// Calls that the supervisor would forward and only count: `patched` has the guest count and make them itself, once
-    /// their sites are patched, for a filter that asks about every call and a guest without [results](Guest::has_results); what
-    /// it does before, and other platforms, ask about them. The guest could count what it doesn't call, and make calls that
-    /// aren't counted: it isn't confined.
+    /// Calls that the supervisor would forward and only count: for a filter that returns `notify` for every call and a
+    /// guest without [results](Guest::has_results), `patched` makes the guest count and make them itself once their
+    /// sites are patched. Earlier calls go to the supervisor, as on other platforms. The guest can falsify the counts
+    /// and make calls that aren't counted: it isn't confined.
     pub tally: Option<&'a Tally>,
     /// The guest is killed once this is readable.
     pub until: Option<BorrowedFd<'a>>,

@@ -1,6 +1,6 @@
-//! Whether a platform works here: it runs a small guest, whose last call is to be caught.
+//! Whether a platform works here: it runs a small guest, whose last call must be caught.
 //!
-//! The guest is `true`; where there is none, as in many images of containers, it is a program of two calls in memory.
+//! The guest is `true`; if that is missing, as in many container images, it is a program of two calls in memory.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ use crate::supervisor::{Answer, Supervisor};
 use crate::sys::machine;
 use crate::task::Task;
 
-/// How long the guest may take: it makes some fifty calls.
+/// The time limit for the guest, which makes some fifty calls.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Runs a small guest whose last call is counted.
@@ -34,7 +34,7 @@ pub(crate) fn probe(platform: &dyn Platform) -> Result<(), Unavailable> {
     }
 }
 
-/// Runs a small guest, about whose last call a supervisor is asked, and which ends with this code then.
+/// Runs a small guest whose last call goes to a supervisor and which then ends with this code.
 pub(crate) fn run(
     platform: &dyn Platform,
     supervisor: &dyn Supervisor,
@@ -70,7 +70,7 @@ fn not_caught() -> Unavailable {
     }
 }
 
-/// What can be done about an error: nothing, unless something denies what the platform is made of.
+/// The remedy for an error: none, unless a part of the platform is denied.
 fn remedy(error: &PlatformError, platform: &dyn Platform) -> Option<&'static str> {
     let is_denied = match error {
         PlatformError::Request { errno, .. } => {
@@ -92,7 +92,7 @@ fn signal_name(signal: i32) -> String {
     name.map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
-/// Asks about a process's last call.
+/// The filter that returns `notify` for a process's last call.
 fn filter() -> Program {
     let ops = [
         Op::LoadData(0),
@@ -107,7 +107,7 @@ fn filter() -> Program {
 /// A program that ends with code 0.
 struct SmallGuest {
     program: OsString,
-    /// What its path names, if it isn't installed.
+    /// The file of its path, if it isn't installed.
     _file: Option<OwnedFd>,
 }
 
@@ -128,7 +128,7 @@ impl SmallGuest {
             request: "memfd_create",
             errno,
         })?;
-        // Not by `self`: it is closed where the guest executes it.
+        // Not `self`: the descriptor is closed when the guest executes the file.
         let program = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         Ok(SmallGuest {
             program: program.into(),
@@ -148,11 +148,11 @@ const MACHINE: (u16, &[u8]) = (
     183,
     &[0, 0, 0x80, 0xd2, 0xc8, 0x0b, 0x80, 0xd2, 1, 0, 0, 0xd4],
 );
-/// On others there is no such program, and executing it fails.
+/// On other architectures there is no such program, and executing it fails.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const MACHINE: (u16, &[u8]) = (0, &[]);
 
-/// A file of one segment, which has its headers and code.
+/// An ELF file of one segment, which has its headers and code.
 fn elf() -> Vec<u8> {
     const ADDRESS: u64 = 0x40_0000;
     const HEADER_BYTES: u16 = 64;
@@ -187,7 +187,7 @@ fn elf() -> Vec<u8> {
     file
 }
 
-/// Runs a guest, which is killed after this time; whether it was.
+/// Runs a guest, which is killed after the time limit; returns whether it was killed.
 fn run_within(
     limit: Duration,
     platform: &dyn Platform,

@@ -1,8 +1,8 @@
-//! Filters with other answers.
+//! Filters with other actions.
 //!
 //! A platform whose mechanism isn't user notification installs the guest's filter with another action in place of
-//! `notify`. Everything else stays as it is, the places of jumps included: a `ret A` becomes a jump to an end that
-//! looks at A.
+//! `notify`. Everything else stays unchanged, including the targets of jumps: a `ret A` becomes a jump to an end that
+//! checks A.
 
 use tamis_abi::{Action, ActionKind};
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
@@ -10,24 +10,24 @@ use tamis_kernel::NATIVE_ENDIAN;
 
 use crate::error::Unsupported;
 
-/// What filters return instead of some actions; data of the action is lost.
+/// The actions that filters return in place of others; the data of the replaced action is lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rewrite {
-    /// Instead of `notify`.
+    /// In place of `notify`.
     pub(crate) notify: Action,
-    /// Instead of `trace`.
+    /// In place of `trace`.
     pub(crate) trace: Action,
-    /// Instead of the actions with which a call is executed, if they change.
+    /// In place of the actions that execute a call, if they change.
     pub(crate) executes: Option<Action>,
-    /// Instead of killing the thread, if that changes.
+    /// In place of killing the thread, if that changes.
     pub(crate) kills_thread: Option<Action>,
 }
 
 impl Rewrite {
-    /// The filter with these actions, and before it these instructions, which must not end in the middle of a path.
+    /// The filter with these actions, after these instructions, which must not end in the middle of a path.
     ///
     /// # Errors
-    /// It is too long then, or for machines of the other byte order.
+    /// The result is too long, or the filter is for machines of the other byte order.
     pub(crate) fn apply(&self, program: &Program, prefix: &[Op]) -> Result<Program, Unsupported> {
         if program.endian() != NATIVE_ENDIAN {
             return Err(Unsupported::new("a filter of the other byte order"));
@@ -72,7 +72,7 @@ impl Rewrite {
         }
     }
 
-    /// Returns what belongs to the value in A.
+    /// Returns the action for the value in A.
     fn end(&self) -> Vec<Op> {
         const ACTION: u32 = 0xffff_0000;
         let mut ops = vec![Op::Store(0), Op::Alu(AluOp::And, Operand::K(ACTION))];

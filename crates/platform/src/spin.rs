@@ -1,9 +1,9 @@
-//! How long a side that waits for the other spins before it sleeps.
+//! The spinning time of a side that waits for the other.
 
-/// How long a side that waits for the other spins before it sleeps.
+/// The spinning time of a side that waits for the other, before it sleeps.
 ///
-/// Spinning hands over in the time of a system call if both sides run on CPUs of their own, and takes the CPU from the
-/// other side if they share one.
+/// Spinning hands over in the time of a system call if both sides run on their own CPUs; if they share one, it takes
+/// the CPU from the other side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spin {
     /// Sleep at once.

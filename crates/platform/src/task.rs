@@ -1,4 +1,4 @@
-//! What stands behind a call: the task that makes it, its registers and its memory.
+//! The task that makes a call, its registers and its memory.
 
 use crate::error::Unsupported;
 use tamis_kernel::Errno;
@@ -18,7 +18,7 @@ pub trait Task {
     /// Its registers, read on demand.
     ///
     /// # Errors
-    /// The platform can't, or the task is gone.
+    /// The platform doesn't support it, or the task is gone.
     fn registers(&mut self) -> Result<Registers, Unsupported> {
         Err(Unsupported::new("the registers of a task"))
     }
@@ -26,7 +26,7 @@ pub trait Task {
     /// Replaces its registers.
     ///
     /// # Errors
-    /// The platform can't, or the task is gone.
+    /// The platform doesn't support it, or the task is gone.
     fn set_registers(&mut self, _registers: &Registers) -> Result<(), Unsupported> {
         Err(Unsupported::new("setting the registers of a task"))
     }
@@ -60,7 +60,7 @@ impl Registers {
     /// The count of words in `struct user_regs_struct` of `sys/user.h`.
     pub(crate) const KERNEL_WORDS: usize = 27;
 
-    /// The registers except `rax` with their places in that structure.
+    /// The registers except `rax` with their indices in that structure.
     fn places(&mut self) -> [(usize, &mut u64); 17] {
         [
             (0, &mut self.r15),
@@ -83,7 +83,7 @@ impl Registers {
         ]
     }
 
-    /// Of the words of that structure, without `rax`, for which it has two.
+    /// The registers in the words of that structure, without `rax`, which has two words.
     pub(crate) fn of_words(words: &[u64; Registers::KERNEL_WORDS]) -> Registers {
         let mut registers = Registers::default();
         for (place, register) in registers.places() {
@@ -92,7 +92,7 @@ impl Registers {
         registers
     }
 
-    /// Sets the words of that structure, with `rax` at this place.
+    /// Sets the words of that structure, with `rax` at this index.
     pub(crate) fn to_words(mut self, rax: usize, words: &mut [u64; Registers::KERNEL_WORDS]) {
         words[rax] = self.rax;
         for (place, register) in self.places() {
@@ -103,7 +103,7 @@ impl Registers {
 
 /// The memory of a guest's process.
 ///
-/// Other tasks of the guest may change it at any time: read each value once, and check what was read.
+/// Other tasks of the guest may change it at any time: read each value once, and check the value that was read.
 pub trait Space {
     /// Fills the buffer from this address; returns how many bytes could be read.
     ///

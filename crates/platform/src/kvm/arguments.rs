@@ -1,7 +1,8 @@
-//! Arguments that the monitor makes calls with in place of the guest's: a filter that looks at them can't be obeyed.
+//! Arguments that the monitor replaces in the guest's calls: a filter that reads them can't be applied.
 //!
-//! The monitor keeps the guest's handlers and stacks of signals, and makes such calls for the guest with arguments of its
-//! own. A filter's paths for one of these calls are followed, with its number and architecture known and all else open.
+//! The monitor keeps the guest's signal handlers and stacks, and makes such calls for the guest with arguments of its
+//! own. The filter's paths for one of these calls are followed, with the number and architecture fixed and all other
+//! words open.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use tamis_bpf::{Op, Operand, Pc, Program};
 
 use crate::offsets::{ARCH, NR, high, low};
 
-/// The calls, and which of their arguments are replaced.
+/// The calls and their replaced arguments.
 const REPLACED: [(i64, &[u32]); 5] = [
     (libc::SYS_rt_sigaction, &[1, 2, 4, 5]),
     (libc::SYS_sigaltstack, &[1, 2, 3, 4, 5]),
@@ -19,7 +20,7 @@ const REPLACED: [(i64, &[u32]); 5] = [
     (libc::SYS_close_range, &[0, 1]),
 ];
 
-/// Whether a filter looks at an argument that is replaced.
+/// Whether a filter reads an argument that is replaced.
 pub(super) fn are_looked_at(filter: &Program) -> bool {
     REPLACED.into_iter().any(|(nr, args)| {
         let read = read_by(filter, nr as u32);
@@ -28,8 +29,8 @@ pub(super) fn are_looked_at(filter: &Program) -> bool {
     })
 }
 
-/// The offsets in `struct seccomp_data` that a filter may read for a native call. Each instruction is visited once for each
-/// value that A is known to have there: the number, the architecture and constants.
+/// The offsets in `struct seccomp_data` that a filter may read for a native call. Each instruction is visited once for
+/// each possible value of A: the number, the architecture and constants.
 fn read_by(filter: &Program, nr: u32) -> BTreeSet<u32> {
     let mut read = BTreeSet::new();
     let mut seen = BTreeSet::new();
@@ -93,7 +94,7 @@ mod tests {
     use tamis_bpf::Test;
     use tamis_kernel::NATIVE_ENDIAN;
 
-    /// A filter that looks at half of an argument of one call.
+    /// A filter that reads half of an argument of one call.
     fn looking_at(nr: i64, at: u32) -> Program {
         let ops = [
             Op::LoadData(ARCH),

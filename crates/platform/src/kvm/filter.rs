@@ -1,9 +1,10 @@
-//! The filter of a guest in a machine: its own, before which the monitor may make the calls that it needs.
+//! The filter of a guest in a virtual machine: the guest's own, after instructions that allow the monitor's calls.
 //!
-//! The monitor's calls are known by their instructions. They run the machine, populate and forget memory, take care
-//! of signals, descriptors and their limit, and end a thread: none opens, sends or executes anything, since a guest that has overwritten
-//! its monitor can make them, too. Calls of the 32-bit interface are never the monitor's. Calls from an address of the kernel's are the tracer's,
-//! who brings the monitor into the memory of a program: no task can make them by itself.
+//! The monitor's calls are identified by their instructions. They run the machine, populate and forget memory, handle
+//! signals, descriptors and their limit, and end a thread. None of them opens, sends or executes anything, since a
+//! guest that has overwritten its monitor can make them, too. Calls of the 32-bit interface are never the monitor's.
+//! Calls from an address of the kernel are the tracer's, which brings the monitor into the memory of a program: no task
+//! can make them by itself.
 
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
@@ -16,7 +17,7 @@ use crate::rewrite::Rewrite;
 use crate::sys::kvm::machine::{SHARED_ACCESS, SHARED_FLAGS};
 use crate::sys::kvm::{KILL_MARK, NOFILE, REFUSED, REFUSED_OPERATIONS, WOULD_BE_MADE};
 
-/// The filter for calls of the monitor that return to these addresses, and for those that are only asked about.
+/// The filter for calls of the monitor that return to these addresses, and for calls that are tested and never made.
 pub(super) fn filter(guest: &Program, ips: [u64; 4], asking: u64) -> Result<Program, Unsupported> {
     if reads_ip(guest) {
         return Err(Unsupported::new(
@@ -65,7 +66,7 @@ pub(super) fn filter(guest: &Program, ips: [u64; 4], asking: u64) -> Result<Prog
     prefix.extend(own);
     prefix.extend(refused);
     prefix.extend(not_made.ops());
-    // As the guest's filter expects it.
+    // Resets A to the value that the guest's filter expects.
     prefix.push(Op::Alu(AluOp::And, Operand::K(0)));
     let rewrite = Rewrite {
         notify: Action::new(ActionKind::Notify, 0),
@@ -76,7 +77,7 @@ pub(super) fn filter(guest: &Program, ips: [u64; 4], asking: u64) -> Result<Prog
     rewrite.apply(guest, &prefix)
 }
 
-/// Refuses filters that may answer what only the monitor is to be told. The kernel gives the largest error for all data above it.
+/// Rejects filters that may return the monitor's own marks. The kernel gives the largest error for all data above it.
 fn refuse_marks(guest: &Program) -> Result<(), Unsupported> {
     for op in guest.ops() {
         let what = match op {
@@ -96,21 +97,22 @@ fn refuse_marks(guest: &Program) -> Result<(), Unsupported> {
     Ok(())
 }
 
-/// What a call gets for which the guest's filter kills the thread: the monitor ends it. KVM has a thread of its own in the
-/// process, with which the process would go on after its last, and a thread that the kernel ends keeps its place.
+/// The action for calls that kill the thread by the guest's filter: the monitor ends the thread. KVM has a thread of
+/// its own in the process, which would keep the process alive after its last thread, and a thread that the kernel ends
+/// keeps its place.
 const KILLS_THREAD: Action = Action::new(ActionKind::Trap, KILL_MARK);
 
-/// The instructions about calls of the tracer's.
+/// The number of instructions about the tracer's calls.
 const TRACERS_INSNS: usize = 5;
 
-/// The answer to calls that a filter would have made and that aren't: the monitor knows what becomes of them.
+/// The action for tested calls that the guest's filter allows: the monitor recognizes it.
 const NOT_MADE: Action = Action::errno(WOULD_BE_MADE);
 
 /// The kernel's answer to `trace` without a tracer.
 const NO_CALL: Action = Action::errno(libc::ENOSYS as u16);
 
-/// The monitor doesn't make these calls. If it did they would go on to the filter that makes none; all others pass that, as long
-/// as it is.
+/// Denies calls that the monitor doesn't make. If it made them they would reach the instructions for tested calls; all
+/// other calls skip those, whatever their length.
 fn refused_calls(not_made_insns: usize) -> Vec<Op> {
     let mut ops = vec![Op::LoadData(NR)];
     let operations = 2 + REFUSED_OPERATIONS.len();
@@ -133,7 +135,7 @@ fn refused_calls(not_made_insns: usize) -> Vec<Op> {
     ops
 }
 
-/// What the monitor may do; all else kills it.
+/// Allows the monitor's own calls; all others kill it.
 fn own_calls() -> Vec<Op> {
     const KVM: u32 = 0xae00;
     const POPULATE: [u32; 2] = [22, 23];
@@ -209,7 +211,7 @@ mod tests {
     use tamis_bpf::interp;
     use tamis_kernel::NATIVE_ENDIAN;
 
-    /// Where calls are that are only asked about.
+    /// The address of tested calls.
     const ASKING: u64 = 0x7fff_0000_3234;
 
     fn guest(action: Action) -> Program {

@@ -1,20 +1,20 @@
 //! Guests in a virtual machine of the kernel's KVM.
 //!
-//! The guest's process is monitor and memory of the machine: the guest runs there with the privileges of user space
-//! and leaves it at each call. The monitor makes the call in its own process, under the guest's filter, so that what the
-//! filter says is the kernel's doing, as for [`notify`](crate::attached): an error is one, a kill kills, and `notify` asks
-//! the supervisor through a listener. The kernel executes programs; before their first instruction the tracer brings the
-//! monitor into their memory. Tasks of the guest are tasks of the kernel with a thread of the machine each, traced
-//! so that they die with their supervisor.
+//! The guest's process is the monitor and the memory of the machine: the guest runs there with the privileges of user
+//! space and leaves the machine at each call. The monitor makes the call in its own process, under the guest's filter,
+//! so the kernel carries out the filter's action, as for [`notify`](crate::attached): it returns errors and kills, and
+//! `notify` passes the call to the supervisor through a listener. The kernel executes programs; before their first
+//! instruction the tracer brings the monitor into their memory. Tasks of the guest are tasks of the kernel with a
+//! thread of the machine each, traced so that they die with their supervisor.
 //!
-//! The boundary is the filter. The machine keeps the guest's code from the kernel's entries that the monitor doesn't make
-//! for it; the calls themselves work on the monitor's process, which a guest can overwrite by them.
+//! The boundary is the filter. The machine keeps the guest's code from entering the kernel without the monitor; the
+//! calls themselves affect the monitor's process, which a guest can overwrite by them.
 //!
 //! | module | function |
 //! |---|---|
-//! | `filter` | the guest's filter, and what the monitor may do besides |
-//! | `arguments` | filters that can't be obeyed |
-//! | `residence` | how the monitor gets into a program's memory |
+//! | `filter` | the guest's filter, and the calls of the monitor |
+//! | `arguments` | filters that can't be applied |
+//! | `residence` | bringing the monitor into a program's memory |
 //!
 //! Programs of the 32-bit interface are killed.
 
@@ -39,7 +39,7 @@ use crate::sys::image::{self, Snapshot};
 use crate::sys::kvm::area::Exit;
 use crate::sys::kvm::{self, Machine, machine};
 
-/// The platform, which finds out how calls leave machines here.
+/// The platform, which detects the exit of calls on this machine.
 pub(crate) static KVM: Kvm = Kvm(None);
 
 /// A platform of this kind.
@@ -58,7 +58,7 @@ impl Platform for Kvm {
             isolation: Isolation::Vm,
             catches_i386: false,
             takes_filters: false,
-            // Its device is its group's, mostly.
+            // The device mostly belongs to a group.
             is_unprivileged: false,
             ..attached::NOTIFY.caps()
         }
@@ -101,14 +101,15 @@ impl Platform for Kvm {
         };
         let ended = attached::NOTIFY.run_from(&start, guest, supervisor, options);
         match (machine.failure.load(Ordering::Acquire), &ended) {
-            // It ended by itself before it was killed for it.
+            // It ended by itself before it was killed for the failure.
             (0, _) | (_, Ok(Ended::Exited(_))) => ended,
             (errno, _) => Err(failed("running a virtual machine")(Errno(errno))),
         }
     }
 }
 
-/// How calls leave machines of this KVM: looked for until it is found, since descriptors or memory may only be missing now.
+/// The exit of calls from machines of this KVM: detected again until it succeeds, since descriptors or memory may be
+/// missing temporarily.
 fn exit() -> Result<Exit, Unavailable> {
     static FOUND: OnceLock<Exit> = OnceLock::new();
     match FOUND.get() {
@@ -129,7 +130,7 @@ fn find_exit() -> Result<Exit, Unavailable> {
         Err(errno) => return Err(unavailable(format!("a request to {DEVICE} fails: {errno}"))),
     }
     let mut problems: Vec<(&str, String)> = Vec::new();
-    // The cheapest first.
+    // The fastest first.
     for (name, exit) in [
         ("hlt", Exit::Halt),
         ("a port", Exit::Port),

@@ -1,11 +1,12 @@
 //! Bringing the monitor into the memory of a program that has just been executed.
 //!
-//! The task has stopped before the program's first instruction, traced by us. It makes some calls for us, which its filter
-//! knows as the tracer's: it maps the monitor's code where it is in this process, since the filter knows the monitor's
-//! calls by their addresses, and an area. It goes on in the monitor, which makes the machine and begins the program there.
+//! The task has stopped before the program's first instruction, traced. The tracer injects some calls, which the filter
+//! identifies as the tracer's: they map the monitor's code at its address in this process, since the filter identifies
+//! the monitor's calls by their addresses, and an area. The task continues in the monitor, which creates the machine
+//! and starts the program there.
 //!
-//! If something of the program is where the monitor's code is to be, which addresses that are chosen at random make as rare as one
-//! in ten thousand times, the program is executed again.
+//! If the program has a mapping at the address of the monitor's code, which random addresses make as rare as one in ten
+//! thousand, the program is executed again.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -19,18 +20,18 @@ use crate::sys::kvm::area::AREA_BYTES;
 use crate::sys::kvm::{self, BLOCKED, Beginning, Executed, Machine};
 use crate::sys::machine;
 
-/// How often a program is executed before it ends.
+/// The most executions of a program before it ends.
 const ATTEMPTS: u32 = 8;
 /// `syscall`.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// Why a monitor can't be brought there.
+/// The reason why a monitor can't be mapped.
 enum Problem {
     /// The task has been killed, or can't be traced.
     Lost(TraceError),
-    /// What the kernel says.
+    /// The kernel's error.
     Failed(Errno),
-    /// Something is there.
+    /// The address is occupied.
     Occupied,
 }
 
@@ -49,7 +50,7 @@ impl From<Errno> for Problem {
 impl Residence for Machine<'_> {
     fn move_in(&self, stopped: &Stopped, next: NextStop<'_>) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
-        // Others are only made by programs.
+        // The first task to execute a program belongs to the first process: only programs create others.
         let (relaxed, none) = (Ordering::Relaxed, 0);
         let _ = self.first.compare_exchange(none, tid, relaxed, relaxed);
         match move_in(self, stopped, next) {
@@ -61,7 +62,7 @@ impl Residence for Machine<'_> {
             }
             Err(Problem::Lost(error)) => Err(error),
             Err(problem) => {
-                // What fails for a task that has been killed is no failure of the machine.
+                // A failure for a task that has been killed is no failure of the machine.
                 stopped.registers()?;
                 let errno = match problem {
                     Problem::Failed(errno) => errno.0,
@@ -86,8 +87,8 @@ impl Residence for Machine<'_> {
     }
 }
 
-/// The machine of a task, which is stopped, has failed. Those of other processes than the first are like programs that crash:
-/// who has made them sees it.
+/// Handles the failure of a stopped task's machine. Failures in later processes are like crashes of programs: their
+/// parents see them.
 fn note_failure(machine: &Machine<'_>, tid: i32, errno: i32) {
     let first = machine.first.load(Ordering::Relaxed);
     if fs::exists(format!("/proc/{first}/task/{tid}")).unwrap_or(false) {
@@ -97,7 +98,7 @@ fn note_failure(machine: &Machine<'_>, tid: i32, errno: i32) {
     }
 }
 
-/// Has the task go on in a monitor; the signals that came meanwhile.
+/// Continues the task in a monitor; returns the signals that came meanwhile.
 fn move_in(
     machine: &Machine<'_>,
     stopped: &Stopped,
@@ -126,10 +127,10 @@ fn move_in(
     Err(Problem::Occupied)
 }
 
-/// A program that machines can't run.
+/// The error for a program that machines can't run.
 const NO_PROGRAM: Errno = Errno(libc::ENOEXEC);
 
-/// A program's first instruction, in whose place there is a `syscall`.
+/// A program's first instruction, replaced by a `syscall`.
 struct Entry {
     at: u64,
     bytes: [u8; SYSCALL.len()],
@@ -148,7 +149,7 @@ impl Entry {
     }
 }
 
-/// Has the task execute its program once more, with what that has found on its stack.
+/// Makes the task execute its program once more, with the arguments and environment on its stack.
 fn execute_again(
     tid: i32,
     injection: &mut Injection<'_>,
@@ -179,7 +180,7 @@ fn call(
     }
 }
 
-/// Maps the monitor's code where it is here.
+/// Maps the monitor's code at its address in this process.
 fn map_code(
     machine: &Machine<'_>,
     injection: &mut Injection<'_>,
@@ -200,7 +201,7 @@ fn map_code(
     Ok(())
 }
 
-/// Maps the area, and has the task begin in the monitor.
+/// Maps the area, and starts the monitor in the task.
 fn begin(
     machine: &Machine<'_>,
     tid: i32,
@@ -236,18 +237,18 @@ fn begin(
     Ok(injection.end_with(words, BLOCKED)?)
 }
 
-/// Which signals a task ignores.
+/// The signals that a task ignores.
 fn ignored_signals(tid: i32) -> u64 {
     let task = Status::read(tid);
     task.and_then(|task| task.mask("SigIgn")).unwrap_or(0)
 }
 
-/// Takes the kernel's own library out of what a program finds on its stack: it reads clocks in memory that a machine doesn't have.
+/// Hides the vDSO in a program's auxiliary vector: it reads clocks in memory that a machine doesn't have.
 fn hide_vdso(tid: i32, stack: u64) -> Result<(), Errno> {
     const AT_IGNORE: u64 = 1;
     const WORD: u64 = size_of::<u64>() as u64;
     let mut words = Words64::new(tid, stack);
-    // The count of arguments; arguments, environment and their ends; pairs of a key and a value.
+    // First the count of arguments; then arguments and environment with their ends; then pairs of a key and a value.
     words.next()?;
     for _ in 0..2 {
         while words.next()? != 0 {}
@@ -268,7 +269,7 @@ fn hide_vdso(tid: i32, stack: u64) -> Result<(), Errno> {
     }
 }
 
-/// The words of a task's memory, one after the other.
+/// The words of a task's memory in sequence.
 struct Words64 {
     tid: i32,
     at: u64,

@@ -1,8 +1,8 @@
-//! The filter of a guest with a stub: its own, before which the stub may make the calls that it needs.
+//! The filter of a guest with a stub: the guest's own, after instructions that allow the stub's calls.
 //!
-//! The stub's calls are known by their instructions, where it makes none of the guest's. They wait and wake, set masks of
-//! signals, return from their handler, look whether memory is there, close descriptors and catch calls of a new thread: none opens, sends or executes
-//! anything, since a guest can jump to those instructions, too.
+//! The stub's own calls are identified by their instructions, which make none of the guest's calls. They wait and wake,
+//! set signal masks, return from their handler, check for memory, close descriptors and catch calls of a new thread.
+//! None of them opens, sends or executes anything, since a guest can jump to those instructions, too.
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData};
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
@@ -24,12 +24,12 @@ pub(super) fn filter(guest: &Program, ips: [u64; 3]) -> Result<Program, Unsuppor
         executes,
         kills_thread: None,
     };
-    // Its answers, with a word to the supervisor before what it would have made is made.
+    // The guest's actions, with a notification before an allowed call is made.
     let told = rewrite(Some(NOTIFY)).apply(guest, &[AS_EXPECTED])?;
     let mut prefix = vec![
         Op::LoadData(ARCH),
         Op::branch(Test::Eq, Arch::X86_64.audit(), 1, 0),
-        // One more, behind the others, leads around what is told.
+        // One more instruction, behind the others, skips the notification.
         Op::Jump((always.len() + places.len() + own.len() + leaving.len() + 1) as u32),
     ];
     prefix.extend(always);
@@ -43,10 +43,10 @@ pub(super) fn filter(guest: &Program, ips: [u64; 3]) -> Result<Program, Unsuppor
 }
 
 const NOTIFY: Action = Action::new(ActionKind::Notify, 0);
-/// Registers as the guest's filter expects them.
+/// Resets the registers to the values that the guest's filter expects.
 const AS_EXPECTED: Op = Op::Alu(AluOp::And, Operand::K(0));
 
-/// Hello goes to the supervisor, wherever it comes from.
+/// The registering call goes to the supervisor from any address.
 fn for_all() -> Vec<Op> {
     vec![
         Op::LoadData(NR),
@@ -55,9 +55,9 @@ fn for_all() -> Vec<Op> {
     ]
 }
 
-/// Calls after which a task might live on without its supervisor, unless it is traced: those that make processes, execute
-/// programs, or change who it is, upon which the kernel forgets that it is to die with its parent. Those of other
-/// interfaces are among them.
+/// Calls after which a task might outlive its supervisor, unless it is traced: those that create processes, execute
+/// programs, or change its credentials, upon which the kernel clears its parent-death signal. The calls of other
+/// interfaces are included.
 const LEAVING: [i64; 15] = [
     libc::SYS_fork,
     libc::SYS_vfork,
@@ -89,7 +89,7 @@ pub(super) fn may_leave(call: &SeccompData) -> bool {
 
 const X32: u32 = 0x4000_0000;
 
-/// Goes to the second instruction behind these for such calls, and to the first for others.
+/// Jumps to the second instruction behind these for such calls, and to the first for others.
 fn leaving_calls() -> Vec<Op> {
     let mut ops = vec![
         Op::LoadData(NR),
@@ -110,13 +110,13 @@ fn leaving_calls() -> Vec<Op> {
     ops
 }
 
-/// What the stub may do; about the rest the guest's filter decides.
+/// Allows the stub's own calls; the guest's filter decides about all others.
 fn own_calls() -> Vec<Op> {
     const POPULATE_READ: u32 = 22;
     const POPULATE_WRITE: u32 = 23;
     const DISPATCH: u32 = 59;
     let allow = Op::RetImm(Action::ALLOW.ret());
-    // A call, and an argument that has one of these values.
+    // A call, and an argument with its permitted values.
     type Condition<'a> = Option<(u32, &'a [u32])>;
     const FORGET: u32 = libc::MADV_DONTNEED as u32;
     let calls: [(i64, Condition<'_>); 11] = [
@@ -162,7 +162,7 @@ mod tests {
     const IPS: [u64; 3] = [0x5555_0000_1234, 0x7fff_0000_2234, 0x7fff_0000_2334];
     const ELSEWHERE: u64 = 0x5555_0000_1235;
 
-    /// What the filter of a guest whose own says this for all calls says to one.
+    /// The action of the stub's filter for a call, for a guest's filter that always returns `guest`.
     fn answer(guest: Action, arch: Arch, nr: i64, ip: u64, args: [u64; 6]) -> Action {
         let guest = Program::new(vec![Op::RetImm(guest.ret()).into()], NATIVE_ENDIAN);
         let filter = filter(&guest.expect("a program"), IPS).expect("it fits");

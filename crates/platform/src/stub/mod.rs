@@ -1,14 +1,14 @@
-//! Guests with a stub: a signal handler in the guest's process that asks the supervisor through shared memory.
+//! Guests with a stub: a signal handler in the guest's process that hands calls over to the supervisor through shared
+//! memory.
 //!
 //! The guest is loaded into a process of its own. Its threads' calls raise a signal (syscall user dispatch), and the
-//! handler hands those that the supervisor could be asked about over in a slot. The filter is the boundary: it says
-//! `notify` where the guest's does, from the stub's instructions as well, so a call that the supervisor hasn't forwarded is
-//! asked about once more, in the kernel. Whatever has no stub - a process that was forked, a program that was executed - runs
-//! as on [`notify`](crate::attached).
+//! handler hands calls that may need the supervisor over in a slot. The filter is the boundary: it returns `notify`
+//! where the guest's does, for the stub's instructions as well, so the kernel notifies a call that the supervisor
+//! hasn't forwarded. Processes without a stub, after a fork or an execution, run as on [`notify`](crate::attached).
 //!
 //! | module | function |
 //! |---|---|
-//! | `filter` | the guest's filter, and what the stub may do besides |
+//! | `filter` | the guest's filter, and the calls of the stub |
 
 mod filter;
 
@@ -116,13 +116,13 @@ impl Platform for Stub {
     }
 }
 
-/// What the filter says about numbers of calls; `None` if the guest can't have a stub.
+/// The filter's actions by call numbers; `None` if the guest can't have a stub.
 fn numbers(filter: &Program, evaluator: &Evaluator) -> Option<Numbers> {
     if reads_ip(filter) || !machine::has_fs_base() {
         return None;
     }
     let numbers = Numbers::new(filter, evaluator);
-    // The stub does these itself, so the filter's answer must be one that it can give.
+    // The stub makes these calls itself, so it must support the filter's action.
     let is_answered = |nr: i64| {
         let kind = numbers.of(nr).map(|action| action.kind);
         matches!(
