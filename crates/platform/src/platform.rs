@@ -68,7 +68,7 @@ pub struct Options<'a> {
     pub until: Option<BorrowedFd<'a>>,
 }
 
-/// On which CPUs guest and supervisor run.
+/// The CPUs of guest and supervisor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
     /// Wherever the kernel puts them.
@@ -90,7 +90,7 @@ pub trait Platform: Sync {
     /// Its name on the command line, in kebab case.
     fn name(&self) -> &'static str;
 
-    /// What it can do.
+    /// Its capabilities.
     fn caps(&self) -> Caps;
 
     /// Runs a small guest to find out whether it works here.
@@ -99,8 +99,8 @@ pub trait Platform: Sync {
     /// The reason why it doesn't.
     fn probe(&self) -> Result<(), Unavailable>;
 
-    /// Runs a guest until its first process has ended, and then kills what is left of it. If the calling process ends
-    /// first, by whatever signal, the kernel kills the guest.
+    /// Runs a guest until its first process has ended, and then kills its remaining processes. If the calling process
+    /// ends first, by whatever signal, the kernel kills the guest.
     ///
     /// # Errors
     /// See [`PlatformError`]. The guest is gone then, too.

@@ -108,8 +108,8 @@ pub trait Space {
     /// Fills the buffer from this address; returns how many bytes could be read.
     ///
     /// # Errors
-    /// `EFAULT` if not even the first byte could, `ESRCH` if the process is gone, `EPERM` if it has made itself unreadable
-    /// (`PR_SET_DUMPABLE`) and this process has no privileges.
+    /// `EFAULT` if not even the first byte could be read, `ESRCH` if the process is gone, `EPERM` if it has made itself
+    /// unreadable (`PR_SET_DUMPABLE`) and this process has no privileges.
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, Errno>;
 
     /// Writes bytes to this address; returns how many could be written.

@@ -2,15 +2,15 @@
 
 use std::sync::atomic::AtomicU32;
 
-/// Blocks while the word has this value, until it is woken, a signal comes or a second has passed: the caller looks
-/// again. Who shares the word may change it back between a look and the wait, and nobody would wake the caller.
+/// Blocks while the word has this value, until it is woken, a signal comes or a second has passed: the caller checks
+/// again. Another user of the word may change it back between a check and the wait, without a wake-up.
 pub(crate) fn wait(word: &AtomicU32, value: u32) {
     let timeout = libc::timespec {
         tv_sec: 1,
         tv_nsec: 0,
     };
-    // SAFETY: the word is borrowed, so its memory stays mapped, and so is the timeout. Whatever is returned, the caller
-    // looks at the word again.
+    // SAFETY: the word is borrowed, so its memory stays mapped, and so is the timeout. Whatever the result, the caller
+    // reads the word again.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
@@ -22,8 +22,8 @@ pub(crate) fn wait(word: &AtomicU32, value: u32) {
     }
 }
 
-/// Wakes whoever waits for the word, in whatever process.
+/// Wakes all waiters for the word, in any process.
 pub(crate) fn wake(word: &AtomicU32) {
-    // SAFETY: the kernel uses the word's address only to find those who wait.
+    // SAFETY: the kernel uses the word's address only to find the waiters.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
 }

@@ -1,8 +1,8 @@
-//! What this process has loaded of programs and libraries, as a file that another process can map at the same addresses.
+//! The loaded programs and libraries of this process, as a file that another process can map at the same addresses.
 //!
-//! Code that works there needs neither heap nor thread-locals, and changes no variables: the mapping is read-only. Variables
-//! have the values of the moment, which other threads may be about to change. An empty file stands in for numbers of descriptors that
-//! are to be taken.
+//! Code that works there needs neither heap nor thread-locals, and changes no variables: the mapping is read-only.
+//! Variables have their values of the moment, which other threads may be about to change. An empty file reserves
+//! descriptor numbers.
 
 use std::ffi::{CStr, c_void};
 use std::fs::OpenOptions;
@@ -14,7 +14,7 @@ use tamis_kernel::Errno;
 
 const PAGE: u64 = 4096;
 
-/// The file, and what of it belongs where.
+/// The file, and the addresses of its parts.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     file: OwnedFd,
@@ -26,12 +26,12 @@ pub(crate) struct Snapshot {
 pub(crate) struct Part {
     /// Its addresses, in pages.
     pub(crate) range: Range<u64>,
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub(crate) offset: u64,
 }
 
 impl Snapshot {
-    /// What there is now.
+    /// A snapshot of the current state.
     pub(crate) fn new() -> Result<Snapshot, Errno> {
         let objects = objects();
         let file = empty(c"monitor")?;
@@ -72,7 +72,8 @@ impl AsFd for Snapshot {
     }
 }
 
-/// A descriptor by which nothing can be read or written (`O_PATH`). Whoever opens its file anew finds it empty, and it stays so.
+/// A descriptor that permits neither reading nor writing (`O_PATH`). Its file, if opened anew, is empty and stays
+/// empty.
 pub(crate) fn nothing() -> Result<OwnedFd, Errno> {
     let file = empty(c"taken")?;
     seal(&file)?;
@@ -96,7 +97,7 @@ fn empty(name: &CStr) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Has a file stay as it is.
+/// Seals a file against changes.
 fn seal(file: &OwnedFd) -> Result<(), Errno> {
     let seals = libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
     // SAFETY: takes numbers only.
@@ -110,21 +111,21 @@ fn check(returned: isize) -> Result<isize, Errno> {
     }
 }
 
-/// Writes what is at these addresses to a place in the file.
+/// Writes the memory at these addresses to an offset in the file.
 fn write(file: &OwnedFd, segment: &Range<u64>, offset: u64) -> Result<(), Errno> {
     let mut done = 0;
     while segment.start + done < segment.end {
         let from = std::ptr::with_exposed_provenance((segment.start + done) as usize);
         let left = (segment.end - segment.start - done) as usize;
         let place = (offset + done) as libc::off_t;
-        // SAFETY: the kernel copies what is mapped there, and would say so if nothing were.
+        // SAFETY: the kernel copies mapped memory, and returns an error for unmapped memory.
         let written = check(unsafe { libc::pwrite(file.as_raw_fd(), from, left, place) })?;
         done += written as u64;
     }
     Ok(())
 }
 
-/// The readable segments of each program and library, but for the kernel's own.
+/// The readable segments of each program and library, except the kernel's own.
 fn objects() -> Vec<Vec<Range<u64>>> {
     let mut objects: Vec<Vec<Range<u64>>> = Vec::new();
     // SAFETY: the function gets this list, and is called while it is borrowed here alone.

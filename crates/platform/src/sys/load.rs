@@ -1,4 +1,4 @@
-//! Mapping a program into this process, with what the kernel gives it: all async-signal-safe.
+//! Mapping a program into this process, with the kernel's start data: all async-signal-safe.
 
 use std::ffi::CString;
 use std::os::fd::AsRawFd;
@@ -13,7 +13,8 @@ use crate::sys::frame;
 const PAGE: u64 = 4096;
 const STACK_BYTES: u64 = 8 << 20;
 
-/// Maps the program, its interpreter and its stack, and tells it of the kernel's own library if it may use that: the first instruction and the stack pointer.
+/// Maps the program, its interpreter and its stack, and announces the vDSO if the program may use it. Returns the first
+/// instruction and the stack pointer.
 pub(super) fn load(program: &Program, has_vdso: bool) -> Result<(u64, u64), Errno> {
     let main = map_image(&program.main)?;
     let interpreter = program.interpreter.as_ref();
@@ -52,7 +53,7 @@ fn map_image(image: &Image) -> Result<u64, Errno> {
         true => (0, 0),
         false => (first, libc::MAP_FIXED_NOREPLACE),
     };
-    // All of it, so that the pieces are together.
+    // Reserves the whole span, so that the pieces are together.
     let start = map(wish, end - first, libc::PROT_NONE, fixed, None, 0)?;
     if !image.is_movable && start != first {
         return Err(Errno(libc::EEXIST));
@@ -104,7 +105,7 @@ fn map(
     };
     let flags = libc::MAP_PRIVATE | flags | source;
     let len_bytes = len_bytes as usize;
-    // SAFETY: a fixed place is inside what this module has mapped before, or refused if anything is there.
+    // SAFETY: a fixed place is inside a mapping of this module, or refused if the addresses are occupied.
     let mapped = unsafe {
         libc::mmap(
             pointer(wish),
@@ -125,7 +126,7 @@ const fn pointer<T>(address: u64) -> *mut T {
     ptr::with_exposed_provenance_mut(address as usize)
 }
 
-/// Writes what a program finds on its stack: counts, pointers, the auxiliary vector, strings.
+/// Writes a program's initial stack: counts, pointers, the auxiliary vector, strings.
 fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)], has_vdso: bool) -> u64 {
     const AT_IGNORE: u64 = 1;
     const RANDOM_BYTES: u64 = 16;
@@ -146,7 +147,7 @@ fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)], has_vdso: bool) -
     put_string(path, &program.path);
     let random = path - RANDOM_BYTES;
     // Not the C library's function: the standard library's weak use of it leaves that out of static programs.
-    // SAFETY: inside the stack. If it fails, the bytes are zeros, which programs can do with.
+    // SAFETY: inside the stack. If it fails, the bytes are zeros, which programs can use.
     unsafe {
         libc::syscall(
             libc::SYS_getrandom,
@@ -160,7 +161,7 @@ fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)], has_vdso: bool) -
     let stack = (string - 8 * words as u64) & !15;
     let mut place = stack;
     let mut put = |word: u64| {
-        // SAFETY: inside the stack, which is mapped and large enough for what `execve` takes; aligned.
+        // SAFETY: inside the stack, which is mapped and large enough for the limits of `execve`; aligned.
         unsafe { pointer::<u64>(place).write(word) };
         place += 8;
     };
@@ -183,7 +184,7 @@ fn fill_stack(program: &Program, end: u64, own: &[(u64, u64)], has_vdso: bool) -
     let passed_on = PASSED_ON.map(|key| match key {
         // An entry to be ignored.
         libc::AT_SYSINFO_EHDR if !has_vdso => (AT_IGNORE, 0),
-        // Such a guest's calls are caught by signals.
+        // The calls of such a guest are caught by signals.
         libc::AT_MINSIGSTKSZ if has_vdso => (key, frame::min_stack_bytes()),
         key => (key, value(key)),
     });

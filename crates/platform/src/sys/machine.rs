@@ -1,4 +1,4 @@
-//! What the machine can do, and signals for single threads.
+//! Features of the machine, and signals for single threads.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use tamis_kernel::{Errno, Status};
 
-/// Whether programs may read the FS base themselves. Kernel 5.9, on processors since 2012.
+/// Whether programs may read the FS base by an instruction. Kernel 5.9, on processors since 2012.
 pub(crate) fn has_fs_base() -> bool {
     /// `HWCAP2_FSGSBASE` of `asm/hwcap2.h`.
     const FSGSBASE: u64 = 1 << 1;
@@ -16,13 +16,13 @@ pub(crate) fn has_fs_base() -> bool {
     cfg!(target_arch = "x86_64") && features & FSGSBASE != 0
 }
 
-/// How many filters a child of this thread has that gets so many more. `None` if the kernel doesn't tell.
+/// The number of filters of a child of this thread that gets `more` filters. `None` if the kernel doesn't report it.
 pub(crate) fn filters_with(more: u32) -> Option<u32> {
     let own = Status::of_this_thread()?.filters()?;
     Some(own + more)
 }
 
-/// Whether a task has other filters than these, as far as the kernel tells.
+/// Whether a task has other filters than these, as far as the kernel reports it.
 pub(crate) fn has_other_filters(tid: i32, ours: Option<u32>) -> bool {
     ours.is_some_and(|ours| Status::read(tid).and_then(|task| task.filters()) != Some(ours))
 }
@@ -45,9 +45,9 @@ pub(crate) fn end_of(pid: i32) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// A program in memory with these bytes. Kernels since 6.3 may allow those alone that say so.
+/// An executable file in memory with these bytes. Kernels since 6.3 may require the flag for that.
 pub(crate) fn memory_file(name: &CStr, bytes: &[u8]) -> Result<OwnedFd, Errno> {
-    /// `MFD_EXEC`, which not every C library names.
+    /// `MFD_EXEC`, which some C libraries lack.
     const EXECUTABLE: libc::c_uint = 0x10;
     let make = |flags| {
         // SAFETY: the name ends with a zero byte.

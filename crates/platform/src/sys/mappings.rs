@@ -2,7 +2,7 @@
 
 use tamis_kernel::Errno;
 
-/// Calls this with each mapping of this process.
+/// Calls `each` with each mapping of this process.
 pub(super) fn for_each_mapping(
     each: &mut dyn FnMut(&Mapping) -> Result<(), Errno>,
 ) -> Result<(), Errno> {
@@ -37,7 +37,7 @@ pub(super) fn for_each_mapping(
     result
 }
 
-/// The same for what the kernel lists of another process.
+/// The same for the kernel's list of another process.
 pub(super) fn each_of(
     text: &[u8],
     each: &mut dyn FnMut(&Mapping) -> Result<(), Errno>,
@@ -50,13 +50,13 @@ pub(super) fn each_of(
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) first: u64,
-    /// The address after the last.
+    /// The end of its addresses.
     pub(super) after: u64,
     pub(super) is_code: bool,
     pub(super) is_shared: bool,
-    /// Whether it is a file's.
+    /// Whether it maps a file.
     pub(super) has_file: bool,
-    /// Whether the kernel has it in all processes.
+    /// Whether the kernel maps it in all processes.
     pub(super) is_kernels: bool,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Mapping {
 struct Line {
     mapping: Mapping,
     field: u32,
-    /// The place in the field.
+    /// The position in the field.
     place: u32,
 }
 
@@ -87,7 +87,7 @@ impl Line {
         };
         match (byte, self.field) {
             (b'\n', _) => return each(&std::mem::take(self).mapping),
-            // The name stands behind several.
+            // Several spaces precede the name.
             (b' ', NAME) if self.place == 0 => return Ok(()),
             (b'-', ADDRESSES) | (b' ', AFTER..NAME) => {
                 self.field += 1;

@@ -6,7 +6,7 @@ use tamis_kernel::{Errno, Status};
 
 use super::machine;
 
-/// What is to be done with a descriptor.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transfer {
     /// To read from it, or to accept a connection.
@@ -15,7 +15,7 @@ pub(crate) enum Transfer {
     Out,
 }
 
-/// Whether a transfer by this descriptor of a task would begin at once. Files on disks are always ready. Kernel 5.6.
+/// Whether a transfer on this descriptor of a task would begin at once. Files on disks are always ready. Kernel 5.6.
 ///
 /// # Errors
 /// The process can't be traced, or it has no such descriptor.

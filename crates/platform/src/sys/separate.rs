@@ -1,8 +1,8 @@
-//! A forked child that becomes a guest and asks a supervisor in its parent through shared memory.
+//! A forked child that becomes a guest and hands calls over to a supervisor in its parent through shared memory.
 //!
-//! The child has its own address space and, from the signal handler, makes only calls that its filter lets it make. A
-//! thread that isn't known yet says hello by a call that the filter hands to the supervisor, so that who it is comes from
-//! the kernel. Whatever fails here, the handler makes the guest's call as it is, and the kernel decides.
+//! The child has its own address space and, from the signal handler, makes only calls that its filter allows. A new
+//! thread registers by a call that the filter passes to the supervisor, so the kernel identifies the thread. If any
+//! step here fails, the handler makes the guest's call unchanged, and the kernel decides.
 
 use std::os::fd::RawFd;
 use std::ptr;
@@ -22,7 +22,7 @@ use crate::sys::mappings::{Mapping, for_each_mapping};
 use crate::sys::shared::Shared;
 use crate::sys::stub;
 
-/// The numbers of calls that are told apart.
+/// The call numbers with entries of their own.
 const NUMBERS: usize = stub::ERRORS;
 const PAGE: u64 = 4096;
 
@@ -34,17 +34,17 @@ static THREADS: [Thread; (1 << stub::TABLE_BITS) + stub::WINDOW] =
 
 /// A thread, by its FS base.
 struct Thread {
-    /// One more than that, or 0.
+    /// The FS base plus 1, or 0.
     fs_base: AtomicU64,
-    /// One more than the index of its slot, 0 before it has asked for one, or [`REFUSED`].
+    /// The index of its slot plus 1, 0 before the thread has requested one, or [`REFUSED`].
     slot: AtomicU32,
-    /// Whether it asks. Two threads with the same FS base can't ask at once.
+    /// Whether it is handing a call over. Two threads with the same FS base can't do so at once.
     is_busy: AtomicBool,
-    /// Whether it sets its mask of signals back.
+    /// Whether it is restoring its signal mask.
     is_leaving: AtomicU32,
 }
 
-/// In the place of a slot: there is none.
+/// In place of a slot: there is none.
 const REFUSED: u32 = u32::MAX;
 
 impl Thread {
@@ -70,7 +70,7 @@ pub(super) fn wake_all() {
     slots.for_each(|slot| slot.wake(wake));
 }
 
-/// Whether any thread sets its mask of signals back.
+/// Whether any thread is restoring its signal mask.
 pub(super) fn is_any_leaving() -> bool {
     let mut threads = THREADS.iter();
     threads.any(|thread| thread.is_leaving.load(Ordering::SeqCst) != 0)
@@ -80,7 +80,7 @@ pub(crate) fn is_separate() -> bool {
     IS_SEPARATE.load(Ordering::Relaxed)
 }
 
-/// Asks the kernel for this memory of the guest, to be read or written.
+/// Requests the kernel to populate this memory of the guest, for reading or writing.
 pub(super) fn populate(address: u64, len_bytes: usize, is_written: bool) -> Result<(), Errno> {
     const POPULATE_READ: u64 = 22;
     const POPULATE_WRITE: u64 = 23;
@@ -102,13 +102,13 @@ pub(super) fn populate(address: u64, len_bytes: usize, is_written: bool) -> Resu
     }
 }
 
-/// What a guest has of its supervisor: of its own, since the supervisor's memory is forgotten.
+/// A guest's link to its supervisor; a copy of its own, since the supervisor's memory is discarded.
 #[derive(Debug)]
 pub(crate) struct Link {
     /// The address of the slots, and their count.
     slots: AtomicU64,
     count: AtomicU64,
-    /// What to do with calls, by their numbers, and with what error they fail.
+    /// The actions for calls, by their numbers, and the errors of those that fail.
     numbers: [AtomicU8; NUMBERS],
     errors: [AtomicI16; NUMBERS],
 }
@@ -121,7 +121,7 @@ static LINK: Link = Link {
 };
 static CALLS: Calls<'static> = Calls::there(&LINK);
 
-/// Where a guest has its table of numbers. Its process is a copy of this one.
+/// The address of the table of numbers in a guest, whose process is a copy of this one.
 pub(crate) fn numbers_at() -> u64 {
     LINK.numbers.as_ptr().addr() as u64
 }
@@ -211,7 +211,7 @@ fn find(fs_base: u64) -> Option<&'static Thread> {
     window.find(|thread| thread.fs_base.load(Ordering::Acquire) == key)
 }
 
-/// The entry of a thread, which may be a new one.
+/// The entry of a thread, which may be new.
 fn claim(fs_base: u64) -> Option<&'static Thread> {
     let key = fs_base.wrapping_add(1);
     let order = Ordering::AcqRel;
@@ -224,7 +224,7 @@ fn claim(fs_base: u64) -> Option<&'static Thread> {
     find(fs_base).or_else(|| window(fs_base).iter().find(is_free))
 }
 
-/// Asks the supervisor for a slot.
+/// Requests a slot from the supervisor.
 fn hello(fs_base: u64, own: &Thread) {
     let args = [fs_base, 0, 0, 0, 0, 0];
     let index = guest::make(stub::HELLO, args);
@@ -242,7 +242,7 @@ fn wake(word: &AtomicU32) {
     guest::make(libc::SYS_futex as u32, args);
 }
 
-/// Memory of the supervisor, of which this process has a copy: private or shared.
+/// Memory of the supervisor that this process has a copy of: private or shared.
 static HOSTS: [Range; 512] = [const { Range::none() }; 512];
 
 struct Range {
@@ -261,7 +261,7 @@ impl Range {
     }
 }
 
-/// Notes what is the supervisor's: all but code, the variables of that, and the slots.
+/// Notes the supervisor's memory: all except code, its variables, and the slots.
 fn note_host() -> Result<(), Errno> {
     let mut end_of_image = 0;
     let mut places = HOSTS.iter();
@@ -281,7 +281,7 @@ fn note_host() -> Result<(), Errno> {
     })
 }
 
-/// Forgets the supervisor's memory. The caller's stack isn't in it.
+/// Discards the supervisor's memory. The caller's stack isn't in it.
 pub(super) extern "sysv64" fn leave_supervisor() {
     for range in &HOSTS {
         let first = range.first.load(Ordering::Relaxed);
@@ -302,20 +302,20 @@ pub(super) extern "sysv64" fn leave_supervisor() {
     }
 }
 
-/// A program to become.
+/// A program that this process is to become.
 #[derive(Debug)]
 pub(crate) struct Separate<'a> {
     program: &'a Program,
     slots: &'a Shared<Slot>,
     tables: &'a Tables,
-    /// What the program inherits.
+    /// The descriptors that the program inherits.
     kept: Vec<RawFd>,
     entry: AtomicU64,
     stack: AtomicU64,
 }
 
 impl<'a> Separate<'a> {
-    /// Slots, and what is done about numbers of calls.
+    /// A program with its slots, and the actions by call numbers.
     pub(crate) fn new(
         program: &'a Program,
         slots: &'a Shared<Slot>,

@@ -8,10 +8,10 @@ use std::ptr::{self, NonNull};
 
 use tamis_kernel::Errno;
 
-/// A type of atomic numbers, for which every bit pattern is a value and which may change at any time.
+/// A type of atomic numbers, for which every bit pattern is valid and which may change at any time.
 ///
 /// # Safety
-/// As said. Zeros are the initial value.
+/// As above. Zeros are the initial value.
 pub(crate) unsafe trait Atomic: Sync {}
 
 /// An array in a file, which is mapped as long as this lives.
@@ -27,8 +27,8 @@ unsafe impl<T: Atomic> Send for Shared<T> {}
 unsafe impl<T: Atomic> Sync for Shared<T> {}
 
 impl<T: Atomic> Shared<T> {
-    /// An array of zeros in a file that somebody else has made with `memfd_create`, empty, and with seals allowed. Other
-    /// files are refused with `EINVAL`.
+    /// An array of zeros in a file that another process has created with `memfd_create`, empty, and with seals allowed.
+    /// Other files are refused with `EINVAL`.
     pub(crate) fn new(file: &File, count: usize) -> Result<Shared<T>, Errno> {
         let fd = file.as_raw_fd();
         // SAFETY: takes no pointers.
@@ -38,7 +38,7 @@ impl<T: Atomic> Shared<T> {
         let bytes = count * size_of::<T>();
         let resized = file.set_len(bytes as u64);
         resized.map_err(|error| errno(&error))?;
-        // Who could make the file shorter could end this process.
+        // A process that shortened the file could crash this process.
         let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
         // SAFETY: the kernel takes the seals as a number.
         if unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, seals) } < 0 {
@@ -57,11 +57,11 @@ impl<T: Atomic> Shared<T> {
         Self::map(count, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)
     }
 
-    /// Has the kernel leave it out of processes that the calling one forks from now on.
+    /// Excludes the array from processes that the calling one forks from now on.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn keep_from_children(&self) -> Result<(), Errno> {
         let first = self.first.as_ptr().cast();
-        // SAFETY: the mapping is this one's, and stays in this process.
+        // SAFETY: the mapping is this array's, and stays in this process.
         match unsafe { libc::madvise(first, self.len_bytes(), libc::MADV_DONTFORK) } {
             0 => Ok(()),
             _ => Err(Errno::last()),

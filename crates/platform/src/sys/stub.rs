@@ -2,42 +2,46 @@
 //! and waits for the answer.
 //!
 //! It is copied into guests as bytes and never runs in this process, so it is among the read-only data. It works at any
-//! address and has no relocations. A trampoline jumps to its beginning with the address at which to go on in `r11` and the
-//! entry of the table of numbers in `rcx`, which is free then, as after any call. All other registers, the flags and the red zone are kept; no vector registers are
-//! used. If the calling thread has no slot, or its slot is in use (by a call that a signal handler has interrupted), or
-//! the supervisor wants it so, then it goes on two bytes before that address: there a `syscall` lets the kernel decide.
+//! address and has no relocations. A trampoline jumps to its beginning with the address of its continuation in `r11`
+//! and the entry of the table of numbers in `rcx`, which is free then, as after any call. All other registers, the
+//! flags and the red zone are kept; no vector registers are used. If the calling thread has no slot, or its slot is in
+//! use (by a call that a signal handler has interrupted), or the supervisor requests it, the code continues two bytes
+//! before that address: a `syscall` there lets the kernel decide.
 //!
-//! A thread is known by its FS base, as its complement: programs without thread-locals have 0 there, as have free entries. The table of threads is the address space's own and is wiped in forked children, so
-//! that each thread says hello once, and again if its slot doesn't have the key that its entry has: a call whose number no kernel has, and for which the filter asks the supervisor.
+//! The complement of its FS base identifies a thread: programs without thread-locals have 0 there, as have free
+//! entries. The table of threads belongs to the address space and is wiped in forked children, so that each thread
+//! registers once, and again if its slot's key differs from its entry's. It registers by a call whose number no kernel
+//! has, and for which the filter notifies the supervisor.
 
 use std::arch::global_asm;
 
-/// The number of the call by which a thread says hello, with what it is known by as the argument.
+/// The number of the call that registers a thread, with the thread's identification as the argument.
 pub(crate) const HELLO: u32 = 0x3a71_0001;
-/// The entries of the table of threads in which one is looked for, from its own on.
+/// The number of entries of the table of threads that are searched for a thread, starting at its own.
 pub(crate) const WINDOW: usize = 4;
-/// The count of threads, as a power of two, for which the table has places of their own.
+/// The number of threads with entries of their own in the table, as a power of two.
 pub(crate) const TABLE_BITS: u32 = 10;
-/// The bytes of an entry: what the thread is known by, address of the slot (0 for none), whether it is in use, and the key that the slot must
-/// have.
+/// The bytes of an entry: the thread's identification, address of the slot (0 for none), whether it is in use, and the
+/// expected key of the slot.
 pub(crate) const ENTRY_BYTES: usize = 32;
-/// The guest makes the call, and the kernel decides. So it does where a slot has become new memory of zeros during a call.
+/// The guest makes the call, and the kernel decides. A slot that has been replaced by zeroed memory during a call has
+/// this value.
 pub(crate) const ANSWER_BY_KERNEL: u32 = 0;
-/// Where an entry says that it is in use.
+/// The offset of the flag of an entry in use.
 pub(crate) const IN_USE: usize = 16;
 /// The answer is a value.
 pub(crate) const ANSWER_VALUE: u32 = 1;
-/// The guest copies its memory to the slot and asks again.
+/// The guest copies its memory to the slot and hands over its turn again.
 pub(crate) const ANSWER_READ: u32 = 2;
-/// The guest copies from the slot to its memory and asks again.
+/// The guest copies from the slot to its memory and hands over its turn again.
 pub(crate) const ANSWER_WRITE: u32 = 3;
 /// In the table of numbers: the kernel decides a call.
 pub(crate) const BY_KERNEL: u8 = 0;
-/// In the table of numbers: the supervisor is asked.
+/// In the table of numbers: the supervisor decides a call.
 pub(crate) const ASK: u8 = 1;
 /// In the table of numbers: the call fails with the error in the table of errors.
 pub(crate) const FAIL: u8 = 2;
-/// Where the table of errors is, from the beginning of the code: negative numbers of 16 bits, by the call's number.
+/// The offset of the table of errors from the beginning of the code: negative numbers of 16 bits, by the call's number.
 pub(crate) const ERRORS_OFFSET: usize = 0x1000;
 /// The entries of the table of errors.
 pub(crate) const ERRORS: usize = 512;
@@ -62,7 +66,7 @@ global_asm!(
     "lea rsp, [rsp - 128]",
     "push r11",
     "push rax",
-    // The flags that change here, in a tenth of the time of `pushfq` and `popfq`.
+    // The flags that change here are saved in a tenth of the time of `pushfq` and `popfq`.
     "lahf",
     "seto al",
     "push rax",
@@ -89,7 +93,7 @@ global_asm!(
     "add rbx, {entry_bytes}",
     "cmp [rbx], rcx",
     "je 3f",
-    // Hello.
+    // Registers the thread.
     "push rdi",
     "mov rdi, rcx",
     "mov eax, {hello}",
@@ -125,7 +129,7 @@ global_asm!(
     "39:",
     "mov ecx, 1",
     "xchg [rdx], ecx",
-    // Nobody answers in a slot without a key: this is a process that a signal handler has forked just before.
+    // A slot without a key is never answered: this is a process that a signal handler has forked just before.
     "cmp qword ptr [rdx + 80], 0",
     "je 79f",
     "cmp dword ptr [rdx + 68], 0",
@@ -141,7 +145,7 @@ global_asm!(
     "pause",
     "dec ecx",
     "jnz 41b",
-    // Let others run.
+    // Yields.
     "12:",
     "mov ecx, [rdx + 76]",
     "test ecx, ecx",
@@ -203,7 +207,7 @@ global_asm!(
     "je 33f",
     "test ecx, ecx",
     "jz 79f",
-    // Memory for the supervisor: a fault here continues after it, by the tracer.
+    // Copies memory for the supervisor: after a fault the tracer continues behind it.
     "push rsi",
     "push rdi",
     "pushfq",
@@ -278,7 +282,7 @@ global_asm!(
     futex = const libc::SYS_futex,
 );
 
-// Other machines have no code: the platform isn't available there.
+// Other architectures have no code: the platform isn't available there.
 #[cfg(not(target_arch = "x86_64"))]
 global_asm!(
     ".pushsection .rodata.tamis_stub, \"a\"",
@@ -310,7 +314,7 @@ pub(crate) fn code(threads: u64) -> Vec<u8> {
     [text, &threads.to_le_bytes()].concat()
 }
 
-/// The offset of the instruction that copies memory for the supervisor, and that of the next one.
+/// The offsets of the instruction that copies memory for the supervisor, and of the next one.
 pub(crate) fn copy() -> (u64, u64) {
     /// The bytes of `rep movsb`.
     const LEN_BYTES: u64 = 2;
@@ -320,7 +324,7 @@ pub(crate) fn copy() -> (u64, u64) {
     (offset, offset + LEN_BYTES)
 }
 
-/// The index of the first entry of a thread in the table, by what it is known by.
+/// The index of the first entry of a thread in the table, by its identification.
 pub(crate) const fn entry_of(known_by: u64) -> usize {
     (known_by.wrapping_mul(MULTIPLIER) >> (64 - TABLE_BITS)) as usize
 }
@@ -333,7 +337,8 @@ mod tests {
     use super::*;
     use iced_x86::{Code, Decoder, DecoderOptions, FlowControl};
 
-    /// Jumps inside, no addresses but its own data and the table of errors, and no registers beyond the general ones.
+    /// Checks that jumps stay inside, that addresses are those of its own data and the table of errors, and that only
+    /// general registers are used.
     #[test]
     fn it_works_at_any_address() {
         let bytes = code(0x1234_5678_9abc);

@@ -1,4 +1,4 @@
-//! What the signal handler does, between the instructions by which it begins and ends.
+//! The signal handler, between its first and last instructions.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,21 +12,21 @@ use super::{
 use crate::in_process::calls::{Outcome, Thread};
 use crate::in_process::filter::OURS;
 
-/// How the handler returns: at once; by `rt_sigreturn`; to the `syscall` for calls of the guest and then to where the guest
-/// was; to that `syscall`, for a call that doesn't return; to a handler of the guest.
+/// The ways in that the handler returns: at once; by `rt_sigreturn`; to the `syscall` for calls of the guest and then
+/// to the interrupted code; to that `syscall`, for a call that doesn't return; to a handler of the guest.
 pub(super) const AT_ONCE: u32 = 0;
 pub(super) const BY_KERNEL: u32 = 1;
 pub(super) const AT_CALL: u32 = 2;
 pub(super) const AT_LAST_CALL: u32 = 3;
 pub(super) const AT_HANDLER: u32 = 4;
-/// To a `syscall` for a thread that is to be caught like this one.
+/// To a `syscall` for a new thread whose calls are to be caught as well.
 pub(super) const AT_CLONE: u32 = 5;
-/// As at a call, which is made again when it is interrupted.
+/// As at a call, which is restarted when it is interrupted.
 pub(super) const AT_REPEATED: u32 = 6;
-/// Added if the thread has its mask already: which bit.
+/// The bit that is added if the thread has its mask already.
 pub(super) const HAS_MASK_BIT: u32 = 8;
 
-/// How much lower the stack is for a call to which the handler returns: the red zone, and the return address.
+/// The distance of the stack for a call that the handler returns to: the red zone, and the return address.
 pub(super) const BELOW: u64 = 136;
 
 /// The beginning of `siginfo_t` for `SIGSYS`.
@@ -41,30 +41,30 @@ pub(super) struct Info {
     arch: u32,
 }
 
-/// Where `ucontext_t` has the registers of the arguments, as words.
+/// The word indices of the argument registers in `ucontext_t`.
 const ARGS: [usize; 6] = [13, 14, 17, 7, 5, 6];
 const RAX: usize = 18;
 const RIP: usize = 21;
 const MASK: usize = 37;
-/// The flags of the stack for signals.
+/// The flags of the signal stack.
 const STACK_FLAGS: usize = 3;
-/// The words that are used.
+/// The number of words that are used.
 const WORDS: usize = 40;
 
 /// The length of `syscall`.
 const SYSCALL_BYTES: u64 = 2;
 
-/// What the handler's last instructions are told.
+/// The input of the handler's last instructions.
 #[repr(C)]
 pub(super) struct Target {
-    /// The mask and the address of a handler of the guest's.
+    /// The mask and the address of a handler of the guest.
     mask: u64,
     handler: u64,
-    /// The thread's flag, cleared once it has its mask.
+    /// The thread's flag, cleared once its mask is restored.
     leaving: *const AtomicU32,
 }
 
-/// Called by the handler, which blocks signals or not; says how it is to return.
+/// Called by the handler, which may block signals; returns the way to return.
 pub(super) extern "sysv64" fn on_signal(
     info: &mut Info,
     context: &mut [u64; WORDS],
@@ -103,8 +103,8 @@ pub(super) extern "sysv64" fn on_signal(
     how
 }
 
-/// Not a part of what is done with the other FS base: addresses of thread-locals may be found at the beginning of a
-/// function.
+/// Separate from the part that runs with the other FS base: the compiler may compute addresses of thread-locals at the
+/// beginning of a function.
 #[inline(never)]
 fn answer(
     info: &mut Info,
@@ -131,7 +131,7 @@ fn answer(
     let outcome = calls().decide(&call, thread);
     match outcome {
         Outcome::Result(value) => context[RAX] = value as u64,
-        // A filter that all threads have got meanwhile may deny what would set the mask.
+        // A filter that all threads have got meanwhile may deny the call that would set the mask.
         Outcome::InGuest if thread.blocks && !thread.is_inside => {
             return again(info, context, thread);
         }
@@ -166,7 +166,7 @@ fn args(arch: u32, context: &[u64; WORDS]) -> [u64; 6] {
     }
 }
 
-/// The guest makes the call itself, where it has made it.
+/// Makes the guest restart the call at its own instruction.
 fn again(info: &Info, context: &mut [u64; WORDS], thread: &mut Thread) -> u32 {
     await_stop(thread);
     context[RAX] = u64::from(info.nr as u32);
@@ -176,19 +176,19 @@ fn again(info: &Info, context: &mut [u64; WORDS], thread: &mut Thread) -> u32 {
 
 /// The shortest way back.
 fn at_once(context: &mut [u64; WORDS], thread: &Thread) -> u32 {
-    /// The stack for signals is disarmed in handlers, and armed again by `rt_sigreturn`.
+    /// The signal stack is disarmed in handlers, and armed again by `rt_sigreturn`.
     const AUTODISARM: u64 = 1 << 31;
     let sets_mask = thread.blocks || thread.mask != context[MASK];
     context[MASK] = thread.mask;
     match context[STACK_FLAGS] & AUTODISARM {
-        // What a filter allows that all threads have got meanwhile isn't known; handlers of the guest's return by the
-        // kernel, too.
+        // A filter that all threads have got meanwhile may deny calls of this return path; handlers of the guest return
+        // by the kernel, too.
         0 if thread.is_inside || !sets_mask => AT_ONCE,
         _ => BY_KERNEL,
     }
 }
 
-/// The signal isn't for a call that is asked for: the guest's own action for it decides.
+/// Handles a signal for no call of ours: the guest's own action for it decides.
 fn foreign(
     info: &Info,
     code: i32,
@@ -202,14 +202,14 @@ fn foreign(
     let is_sent = code <= 0;
     match handler {
         IGNORED if is_sent => return BY_KERNEL,
-        // The call is made again, and ends this process: by the filter that has trapped it, or by dispatch.
+        // The call is restarted, and ends this process: by the filter that has trapped it, or by dispatch.
         0 | IGNORED if !is_sent && reset_action(libc::SIGSYS) => {
             return again(info, context, thread);
         }
         0 | IGNORED => die(libc::SIGSYS),
         _ => {}
     }
-    // It has interrupted the handler itself, where the guest's has nothing to stand on.
+    // It has interrupted the handler itself, where the guest's handler has no valid stack.
     if thread.fs_base == HOST_FS.load(Ordering::Relaxed) {
         return BY_KERNEL;
     }
@@ -221,7 +221,7 @@ fn foreign(
     AT_HANDLER
 }
 
-/// Has the guest make a call itself.
+/// Makes the guest make a call itself.
 fn in_guest(call: &SeccompData, context: &mut [u64; WORDS]) -> u32 {
     const STACK: usize = 1;
     const FS_BASE: usize = 4;
@@ -242,7 +242,8 @@ fn in_guest(call: &SeccompData, context: &mut [u64; WORDS]) -> u32 {
     }
     if call.args[STACK] != 0 && write(stack, &context[RIP].to_ne_bytes()) == Ok(size_of::<u64>()) {
         context[ARGS[STACK]] = stack;
-        // Another process has no stub: nobody would count it out if it was killed, or tell it of what others wait for.
+        // Another process has no stub: its supervisor wouldn't count it out after a kill, nor could it be notified of
+        // calls that other threads wait for.
         let is_thread = call.args[0] & libc::CLONE_THREAD as u64 != 0;
         if is_thread && has_fs_base && calls().is_there() {
             HAS_THREADS.store(true, Ordering::Relaxed);
@@ -252,7 +253,7 @@ fn in_guest(call: &SeccompData, context: &mut [u64; WORDS]) -> u32 {
     repeated()
 }
 
-/// For calls that nothing interrupts, unless a supervisor elsewhere is told of them.
+/// The return for calls that can't be interrupted, unless a supervisor in another process is notified of them.
 fn repeated() -> u32 {
     match calls().is_there() {
         true => AT_REPEATED,
@@ -260,7 +261,7 @@ fn repeated() -> u32 {
     }
 }
 
-/// The same for a call of the 32-bit interface, which takes the register that our way back uses.
+/// The same for a call of the 32-bit interface, which needs the register of the return path.
 fn in_guest_32(call: &SeccompData, context: &mut [u64; WORDS]) -> u32 {
     const RSP: usize = 20;
     const CLONE: u32 = 120;

@@ -1,18 +1,18 @@
-//! Which threads are in the signal handler, and how others wait for them.
+//! The threads in the signal handler, and the waits of other threads for them.
 //!
-//! In the handler a thread has the host's FS base, so no handler of the guest's may run there, and it makes calls that a
-//! filter of the guest's own may deny. So who gives the guest a handler waits until all threads in ours block signals, and
-//! who installs a filter for all threads waits until none is in ours.
+//! In the handler a thread has the host's FS base, so no handler of the guest may run there, and it makes calls that a
+//! filter of the guest's own may deny. So a thread that gives the guest a handler waits until all threads in ours block
+//! signals, and a thread that installs a filter for all threads waits until none is in ours.
 //!
-//! Filters may be installed by several threads at once, and the kernel would no longer tell of the second one's. So calls are told of
-//! until the first of them has waited. Who comes to the handler meanwhile makes no call of ours and waits for that. Then all are
-//! made as without a handler, those that install the filters, too.
+//! Several threads may install filters at once, and the second installation would no longer raise the signal. So calls
+//! raise it until the first of these threads has waited. Threads that enter the handler meanwhile make no calls of ours
+//! and wait for that. Then all calls are made as without a handler, including those that install the filters.
 //!
-//! A thread is counted only while no handler of the guest's can run in it, so none leaves without being counted out, as by
-//! `longjmp`: it is counted out before the guest's calls, and before its mask of signals is set back. Of our calls that is
-//! the last one. During it the thread has a flag, which it clears at its next signal if it never comes back. Threads that
-//! sleep until the supervisor answers are woken. Who waits for a handler is not waited for, since it blocks signals; nor is who
-//! waits for the first of those that install filters, since it has been counted out.
+//! A thread is counted only while no handler of the guest can run in it, so it can't leave uncounted, as by `longjmp`:
+//! it is counted out before the guest's calls, and before its signal mask is restored, which is the last of our calls.
+//! During that call the thread has a flag, which it clears at its next signal if it never comes back. Threads that
+//! sleep until the supervisor answers are woken. A thread that waits for a handler is not waited for, since it blocks
+//! signals; nor is a thread that waits for the first of those that install filters, since it has been counted out.
 
 use std::arch::asm;
 use std::hint;
@@ -23,38 +23,39 @@ use super::{CALLS, HOST_FS, LET_PASS, SELECTOR, handler};
 use crate::in_process::calls::{Calls, Thread};
 use crate::sys::separate;
 
-/// The threads that are counted, and above them those that don't block signals.
+/// The number of counted threads, and above it the number of those that don't block signals.
 static COUNTS: AtomicU64 = AtomicU64::new(0);
 const ONE: u64 = 1;
 const OPEN: u64 = 1 << 32;
 
-/// Whether the handler blocks all signals, since the guest has handlers. Without it there is no mask to be set back, which
+/// Whether the handler blocks all signals, since the guest has handlers. Without it there is no mask to restore, which
 /// saves a call.
 static BLOCKS: AtomicBool = AtomicBool::new(false);
 
-/// Whether a filter for all threads is about to come, or has: no thread that comes to the handler makes calls of ours.
+/// Whether a filter for all threads is about to be installed, or has been: no thread that enters the handler makes
+/// calls of ours.
 pub(super) static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// How many new threads are about to have dispatch.
+/// The number of new threads that are about to have dispatch.
 pub(super) static STARTING: AtomicU32 = AtomicU32::new(0);
 
-/// The flag of threads that need none.
+/// The flag for threads that need none.
 pub(super) static NOBODY: AtomicU32 = AtomicU32::new(0);
 
-/// All signals but ours.
+/// All signals except ours.
 static BLOCKED: u64 = !(1 << (libc::SIGSYS - 1));
 
-/// Who answers.
+/// The handling of calls.
 pub(super) fn calls() -> &'static Calls<'static> {
-    // SAFETY: set before calls could raise the signal, to what outlives the guest: the frames of `run` are never left
-    // here.
+    // SAFETY: set before calls could raise the signal, to data that outlives the guest: the frames of `run` are never
+    // left here.
     unsafe { &*CALLS.load(Ordering::Relaxed) }
 }
 
 /// The FS base of this thread.
 pub(super) fn fs_base() -> u64 {
     let fs_base: u64;
-    // SAFETY: reads a register; the platform has looked for the instruction.
+    // SAFETY: reads a register; the platform has checked for the instruction.
     unsafe { asm!("rdfsbase {}", out(reg) fs_base, options(nomem, nostack, preserves_flags)) };
     fs_base
 }
@@ -64,14 +65,14 @@ fn set_fs_base(fs_base: u64) {
     unsafe { asm!("wrfsbase {}", in(reg) fs_base, options(nostack, preserves_flags)) };
 }
 
-/// A thread goes on with the host's FS base, unless there is a filter for all threads: then it makes no calls of ours.
+/// Switches a thread to the host's FS base, unless there is a filter for all threads: then it makes no calls of ours.
 pub(super) fn enter(thread: &mut Thread) {
     let host = HOST_FS.load(Ordering::Relaxed);
     if thread.blocks {
         set_fs_base(host);
         COUNTS.fetch_add(ONE, Ordering::SeqCst);
     } else {
-        // Handlers that are there already run with the base that they expect.
+        // Handlers that run already have the FS base that they expect.
         COUNTS.fetch_add(ONE | OPEN, Ordering::SeqCst);
     }
     thread.is_inside = true;
@@ -83,7 +84,7 @@ pub(super) fn enter(thread: &mut Thread) {
     set_fs_base(host);
 }
 
-/// A thread goes on with the guest's FS base.
+/// Switches a thread to the guest's FS base.
 pub(super) fn leave(thread: &mut Thread) {
     if !thread.is_inside {
         return;
@@ -98,7 +99,7 @@ pub(super) fn leave(thread: &mut Thread) {
     }
 }
 
-/// Whose a call is that the handler makes, which filters tell by where it is made.
+/// The owner of a call that the handler makes, which filters identify by the call's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Whose {
@@ -111,7 +112,7 @@ pub(crate) fn make(nr: u32, args: [u64; 6]) -> i64 {
     call(Whose::Ours, nr, args)
 }
 
-/// Makes a call during which handlers of the guest may run.
+/// Makes a call while handlers of the guest may run.
 pub(crate) fn make_outside(thread: &mut Thread, whose: Whose, nr: u32, args: [u64; 6]) -> i64 {
     leave(thread);
     let result = call(whose, nr, args);
@@ -120,11 +121,11 @@ pub(crate) fn make_outside(thread: &mut Thread, whose: Whose, nr: u32, args: [u6
 }
 
 fn call(whose: Whose, nr: u32, args: [u64; 6]) -> i64 {
-    // SAFETY: what the call may do to this process, the guest may do, whose process it is.
+    // SAFETY: the guest may do to its own process whatever the call may do.
     unsafe { tamis_platform_guest_call(u64::from(nr), args.as_ptr(), whose as u64) }
 }
 
-/// Sleeps until a word that has this value changes, or longer than that takes no call of ours any more.
+/// Sleeps until a word that has this value changes, or longer if calls of ours are no longer permitted.
 pub(crate) fn sleep(thread: &mut Thread, word: &AtomicU32, value: u32) {
     let wait = [
         word.as_ptr().addr() as u64,
@@ -147,7 +148,7 @@ pub(crate) fn sleep(thread: &mut Thread, word: &AtomicU32, value: u32) {
     block_if_others_do(thread);
 }
 
-/// Blocks all signals in this thread; its mask is set back when the handler returns.
+/// Blocks all signals in this thread; its mask is restored when the handler returns.
 fn block_signals(thread: &mut Thread) {
     let set = (&raw const BLOCKED).addr() as u64;
     let args = [libc::SIG_SETMASK as u64, set, 0, 8, 0, 0];
@@ -162,14 +163,15 @@ fn block_if_others_do(thread: &mut Thread) {
     }
 }
 
-/// A thread in the handler blocks all signals from now on, which its last call ends: a signal before that would clear its flag.
+/// Makes a thread in the handler block all signals until its last call: a signal before that would clear its flag.
 pub(super) fn block_until_last_call(thread: &mut Thread) {
     if thread.is_inside && !thread.blocks {
         block_signals(thread);
     }
 }
 
-/// The guest is about to have a handler: from now on ours blocks all signals. Threads in it that don't are waited for.
+/// Makes our handler block all signals from now on, since the guest is about to have a handler. Waits for threads in
+/// our handler that don't.
 pub(crate) fn block_in_handler(thread: &mut Thread) {
     if !BLOCKS.swap(true, Ordering::SeqCst) {
         let blocking = tamis_platform_guest_blocking_handler as *const () as u64;
@@ -184,18 +186,18 @@ pub(crate) fn block_in_handler(thread: &mut Thread) {
     }
 }
 
-/// Wakes those that sleep, and lets others run.
+/// Wakes the sleeping threads, and yields.
 fn wake_others() {
     hint::spin_loop();
-    // In other guests nobody sleeps, and the guest's filter decides about such calls.
+    // In other guests no thread sleeps, and the guest's filter decides about such calls.
     if calls().is_there() {
         separate::wake_all();
         make(libc::SYS_sched_yield as u32, [0; 6]);
     }
 }
 
-/// Has calls of all threads made as without a handler, from now on, and counts this thread out. The first to do so waits until no
-/// other makes calls of ours.
+/// Makes calls of all threads bypass the handler from now on, and counts this thread out. The first thread waits until
+/// no other makes calls of ours.
 pub(crate) fn stop_everywhere(thread: &mut Thread) {
     if !IS_STOPPED.swap(true, Ordering::SeqCst) {
         await_others(thread);
@@ -205,7 +207,7 @@ pub(crate) fn stop_everywhere(thread: &mut Thread) {
     await_stop(thread);
 }
 
-/// Waits until calls are made as without a handler, if that is about to come, where this thread makes no calls of ours any more.
+/// Waits until calls bypass the handler, if that is about to begin; then this thread makes no calls of ours any more.
 pub(super) fn await_stop(thread: &mut Thread) {
     if is_stopped_everywhere() {
         leave(thread);
@@ -221,8 +223,8 @@ pub(super) fn is_stopped_everywhere() -> bool {
 
 /// Waits until no thread but this one makes calls of ours.
 fn await_others(thread: &mut Thread) {
-    /// Some seconds. A thread that is about to return takes microseconds, if it runs, which on a busy machine may take a while;
-    /// one that takes longer runs a handler of the guest's.
+    /// Some seconds. A thread that is about to return takes microseconds of running time; on a busy machine it may wait
+    /// longer for a CPU. A thread that takes still longer runs a handler of the guest.
     const ROUNDS: u32 = 1 << 22;
     const ROUNDS_PER_YIELD: u32 = 1 << 10;
     let is_alone = |thread: &Thread| {
@@ -231,7 +233,7 @@ fn await_others(thread: &mut Thread) {
     };
     while !is_alone(thread) {
         wake_others();
-        // Another may wait for that.
+        // Another thread may wait for that.
         block_if_others_do(thread);
     }
     for round in 1..=ROUNDS {

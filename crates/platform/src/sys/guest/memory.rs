@@ -1,4 +1,4 @@
-//! The guest's memory, as the handler of its own process reads and writes it.
+//! The guest's memory, as the handler in the guest's process reads and writes it.
 
 use std::ptr;
 use std::sync::atomic::Ordering;
@@ -8,11 +8,11 @@ use tamis_kernel::Errno;
 use super::{PID, make};
 use crate::sys::separate;
 
-/// Reads memory of the guest, which may not be there.
+/// Reads memory of the guest, which may be unmapped.
 pub(crate) fn read(address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
     if separate::is_separate() {
         separate::populate(address, buffer.len(), false)?;
-        // SAFETY: the guest may read it, unless another thread of it unmaps it meanwhile: then it dies of that.
+        // SAFETY: the guest may read it, unless another thread of it unmaps it meanwhile: then the guest crashes.
         unsafe { ptr::copy_nonoverlapping(pointer(address), buffer.as_mut_ptr(), buffer.len()) };
         return Ok(buffer.len());
     }
@@ -24,7 +24,7 @@ pub(crate) fn read(address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
     )
 }
 
-/// Writes memory of the guest, which may not be there.
+/// Writes memory of the guest, which may be unmapped.
 pub(crate) fn write(address: u64, bytes: &[u8]) -> Result<usize, Errno> {
     if separate::is_separate() {
         separate::populate(address, bytes.len(), true)?;

@@ -1,8 +1,8 @@
 //! A forked child that becomes a guest, and the signal handler that catches its calls.
 //!
-//! Between the fork and the guest's first instruction the child only does what `signal-safety(7)` allows: other threads of
-//! the parent may hold any lock. The handler runs on the guest's stack, or on the one that the guest has for signals, with
-//! the FS base of the thread that forked: the thread-locals of the supervisor are those, for all threads of the guest.
+//! Between the fork and the guest's first instruction the child only does what `signal-safety(7)` allows: other threads
+//! of the parent may hold any lock. The handler runs on the guest's stack or signal stack, with the FS base of the
+//! thread that forked: all threads of the guest share the supervisor's thread-locals of that thread.
 
 mod handler;
 mod inside;
@@ -33,20 +33,20 @@ use text::{
 
 const PAGE: u64 = 4096;
 
-/// How often a call that is interrupted is made again at most: more often than signals come in a row while nobody has received it.
+/// The most restarts of an interrupted call: more than signals come in a row before a call is received.
 const REPEATS: i32 = 1024;
 const SET_SYSCALL_USER_DISPATCH: i32 = 59;
 
 /// The FS base of the thread that forked. This and the following are set in the child alone.
 static HOST_FS: AtomicU64 = AtomicU64::new(0);
-/// Who answers.
+/// The handling of calls.
 static CALLS: AtomicPtr<Calls<'static>> = AtomicPtr::new(ptr::null_mut());
-/// What its parent is told.
+/// The report to the parent.
 static REPORT: AtomicPtr<Report> = AtomicPtr::new(ptr::null_mut());
 /// The guest's first process.
 static PID: AtomicI32 = AtomicI32::new(0);
 
-/// Whether the kernel raises the signal for calls of threads with dispatch, which it reads at each.
+/// Whether the kernel raises the signal for calls of threads with dispatch; the kernel reads it at each call.
 pub(super) static SELECTOR: AtomicU8 = AtomicU8::new(BLOCK);
 /// The values of the selector: calls are made, or raise the signal.
 const LET_PASS: u8 = 0;
@@ -72,7 +72,7 @@ pub(crate) fn own_action(new: Option<[u64; ACTION_WORDS]>) -> [u64; ACTION_WORDS
     words
 }
 
-/// What the child tells if it fails: the step and the kernel's error.
+/// The child's report if it fails: the step and the kernel's error.
 #[repr(C)]
 #[derive(Default)]
 pub(crate) struct Report {
@@ -110,8 +110,8 @@ pub(crate) fn run(
     }
     // SAFETY: takes nothing.
     let parent = unsafe { libc::getpid() };
-    // SAFETY: the child runs `become_guest` alone, which is async-signal-safe but for the memory that copying the filter
-    // takes: the C library's fork leaves its allocator in order.
+    // SAFETY: the child runs `become_guest` alone, which is async-signal-safe except for the memory that copying the
+    // filter takes: the C library's fork leaves its allocator in order.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         // SAFETY: filled above.
@@ -196,7 +196,7 @@ fn kill(pid: i32) {
 
 /// The descriptors of this process that a program inherits, in order.
 pub(crate) fn inherited() -> Vec<RawFd> {
-    /// Where there is no list.
+    /// The fallback if there is no list.
     const ALL: std::ops::Range<RawFd> = 0..1024;
     let is_inherited = |fd: &RawFd| flags(*fd).is_some_and(|flags| flags & libc::FD_CLOEXEC == 0);
     let listed = std::fs::read_dir("/proc/self/fd").map(|entries| -> Vec<RawFd> {
@@ -218,8 +218,8 @@ fn flags(fd: RawFd) -> Option<i32> {
     (flags >= 0).then_some(flags as i32)
 }
 
-/// Closes all descriptors of this process but these, which are in order, in a table that is its own from then on. They may
-/// have been opened anew since they were listed.
+/// Closes all descriptors of this process except these, which are sorted, in a descriptor table of its own. Descriptors
+/// may have been opened since they were listed.
 pub(crate) fn close_others(kept: &[RawFd]) -> Result<(), Errno> {
     const UNSHARE: u64 = 1 << 1;
     const LAST: u64 = u32::MAX as u64;
@@ -245,7 +245,7 @@ pub(crate) fn close_others(kept: &[RawFd]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Has the kernel kill this process when its parent ends, even if that has happened.
+/// Makes the kernel kill this process when its parent ends, even if that has happened.
 fn die_with(parent: i32) {
     /// The parent of the first process of a namespace, as that process sees it.
     const OUTSIDE: i32 = 0;
@@ -258,7 +258,7 @@ fn die_with(parent: i32) {
     }
 }
 
-/// Turns the child into the guest; returns only the reason why it couldn't.
+/// Turns the child into the guest; returns only if that fails, with the reason.
 fn become_guest(
     program: &Program,
     how: &How<'_>,
@@ -301,7 +301,7 @@ fn become_guest(
     {
         return (Step::Dispatch, errno);
     }
-    // SAFETY: what was loaded begins there, with this stack. Nothing of this function is used any more.
+    // SAFETY: the loaded program begins there, with this stack. Nothing of this function is used any more.
     unsafe { tamis_platform_guest_enter(entry, stack) }
 }
 
@@ -315,16 +315,17 @@ pub(super) fn prepare(calls: &Calls<'_>) -> Result<(), Errno> {
     install_handler()
 }
 
-/// Has the calls of this thread raise the signal, and becomes the guest; returns only the reason why it couldn't.
+/// Makes the calls of this thread raise the signal, and becomes the guest; returns only if that fails, with the reason.
 pub(super) fn enter(entry: u64, stack: u64) -> Errno {
     match dispatch() {
-        // SAFETY: what was loaded begins there, with this stack. Nothing of the caller is used any more.
+        // SAFETY: the loaded program begins there, with this stack. Nothing of the caller is used any more.
         Ok(()) => unsafe { tamis_platform_guest_leave(entry, stack) },
         Err(errno) => errno,
     }
 }
 
-/// Where the calls of the handler and of new threads return to, but for those of the guest; and what is behind the handler's return.
+/// The return addresses of calls of the handler and of new threads, except those of the guest; and the address behind
+/// the handler's return.
 pub(crate) fn own_ips() -> [u64; 3] {
     [
         tamis_platform_guest_called as *const () as u64,
@@ -333,7 +334,7 @@ pub(crate) fn own_ips() -> [u64; 3] {
     ]
 }
 
-/// Has all calls of this thread raise the signal, but for those of the code above.
+/// Makes all calls of this thread raise the signal, except those of the code above.
 fn dispatch() -> Result<(), Errno> {
     const ON: u64 = 1;
     let first = tamis_platform_guest_call as *const () as u64;
@@ -352,12 +353,12 @@ fn dispatch() -> Result<(), Errno> {
     }
 }
 
-/// Has calls of this thread made as without a handler.
+/// Makes calls of this thread bypass the handler.
 pub(crate) fn stop_dispatch() {
     const OFF: u64 = 0;
     let args = [SET_SYSCALL_USER_DISPATCH as u64, OFF, 0, 0, 0, 0];
     make(libc::SYS_prctl as u32, args);
-    // No other thread needs ours.
+    // No other thread needs our handler.
     if !HAS_THREADS.load(Ordering::Relaxed) {
         let action = own_action(None);
         let args = [libc::SIGSYS as u64, action.as_ptr() as u64, 0, 8, 0, 0];
@@ -393,7 +394,7 @@ fn sigaction(signal: i32, new: Option<&Action>, old: &mut Action) -> Result<(), 
     }
 }
 
-/// Leaves ignored signals ignored, as `execve` does, and removes handlers and the stack for them.
+/// Leaves ignored signals ignored, as `execve` does, and removes handlers and the signal stack.
 pub(super) fn remove_handlers() -> Result<(), Errno> {
     const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
     let mut old = Action::default();
@@ -408,12 +409,12 @@ pub(super) fn remove_handlers() -> Result<(), Errno> {
         ss_flags: libc::SS_DISABLE,
         ss_size: 0,
     };
-    // SAFETY: a valid structure; the thread is on none of its stacks for signals.
+    // SAFETY: a valid structure; the thread is on none of its signal stacks.
     unsafe { libc::sigaltstack(&raw const none, ptr::null_mut()) };
     Ok(())
 }
 
-/// Installs our handler, and sets a mask that lets it run.
+/// Installs our handler, and sets a mask that permits it.
 fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
     install_handler()?;
     // SAFETY: valid sets.
@@ -444,7 +445,7 @@ fn handler(address: u64, mask: u64) -> Action {
     }
 }
 
-/// Ends this process by a signal, or if its filter denies that, by an instruction that doesn't exist.
+/// Ends this process by a signal, or, if its filter denies that, by an invalid instruction.
 fn die(signal: i32) -> ! {
     reset_action(signal);
     if let Some(pid) = process() {
@@ -453,15 +454,15 @@ fn die(signal: i32) -> ! {
     std::process::abort()
 }
 
-/// Gives a signal its default action; whether that was possible.
+/// Gives a signal its default action; returns whether that was possible.
 fn reset_action(signal: i32) -> bool {
     let nothing = Action::default();
     let set = [signal as u64, ptr::from_ref(&nothing) as u64, 0, 8, 0, 0];
     make(libc::SYS_rt_sigaction as u32, set) == 0
 }
 
-/// The number of this process. A guest with a stub makes others, which have its memory and the handler: those get their own from the
-/// kernel, unless a filter denies that.
+/// The number of this process. A guest with a stub creates other processes with its memory and the handler: those get
+/// their number from the kernel, unless a filter denies that.
 fn process() -> Option<u64> {
     match separate::is_separate() {
         true => make(libc::SYS_getpid as u32, [0; 6])

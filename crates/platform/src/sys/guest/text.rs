@@ -35,8 +35,8 @@ global_asm!(
     ".hidden tamis_platform_guest_leave",
     ".globl tamis_platform_guest_restore_vectors",
     ".hidden tamis_platform_guest_restore_vectors",
-    // Makes a call: its number, the address of six arguments, and whether it is the guest's. Those are made elsewhere, so that
-    // filters tell them from ours.
+    // Makes a call: its number, the address of six arguments, and whether it is the guest's. Calls of the guest have
+    // another address, so that filters distinguish them from ours.
     "tamis_platform_guest_call:",
     "mov rax, [rsp]",
     "lea rsp, [rsp - 128]",
@@ -84,7 +84,7 @@ global_asm!(
     "tamis_platform_guest_armed:",
     "23:",
     "lock dec dword ptr [rip + {starting}]",
-    // Its calls wait as others do that come to the handler.
+    // Its calls wait like others that enter the handler.
     "34:",
     "cmp byte ptr [rip + {is_stopped}], 0",
     "je 35f",
@@ -148,7 +148,8 @@ global_asm!(
     "7:",
     "mov dword ptr [r15], 0",
     "32:",
-    // Back without the kernel: vector registers, flags, and the others; what a call may change is changed.
+    // Returns without the kernel: vector registers, flags, and the others; registers that a call may change are
+    // changed.
     "mov rcx, [rbx + 224]",
     "test rcx, rcx",
     "jz 2f",
@@ -183,8 +184,8 @@ global_asm!(
     "lea rsp, [r11 - 136]",
     "mov [rsp], rcx",
     "jmp 28b",
-    // The same for a call that nothing interrupts but that it is told of: it is made again. Its number is in the red zone, and
-    // how often that may be, since the error may be a filter's answer. Flags are the guest's.
+    // The same for a call that is restarted, since only its notification can be interrupted. The red zone holds its
+    // number and the count of restarts, which is limited since the error may be a filter's. Flags are the guest's.
     "24:",
     "popfq",
     "lea rsp, [r11 - 136]",
@@ -267,7 +268,7 @@ global_asm!(
     "xor r14d, r14d",
     "xor r15d, r15d",
     "jmp rcx",
-    // The same, after the supervisor's memory has been forgotten, on a part of the stack that isn't in use yet.
+    // The same, after the supervisor's memory has been discarded, on an unused part of the stack.
     "tamis_platform_guest_leave:",
     "mov rbx, rdi",
     "mov rbp, rsi",
@@ -277,8 +278,9 @@ global_asm!(
     "mov rdi, rbx",
     "mov rsi, rbp",
     "jmp tamis_platform_guest_enter",
-    // Restores the vector registers from the frame of a signal at rcx, as `rt_sigreturn`: those components that the kernel has
-    // stored, which leaves out those that the process has no permission for, or without both magic numbers the oldest ones.
+    // Restores the vector registers from a signal frame at rcx, as `rt_sigreturn`: the components that the kernel has
+    // stored, which excludes those that the process has no permission for, or without both magic numbers the oldest
+    // ones.
     "tamis_platform_guest_restore_vectors:",
     "cmp dword ptr [rcx + {magic_1_at}], {magic_1}",
     "jne 41f",
@@ -350,12 +352,12 @@ mod tests {
     const LEGACY_BYTES: usize = 512;
     const HEADER_BYTES: usize = 64;
 
-    /// A page that another follows which can't be accessed.
+    /// A page before an inaccessible one.
     struct Guarded(*mut u8);
 
     impl Guarded {
         fn new() -> Guarded {
-            // SAFETY: a new mapping, of which the second page is protected.
+            // SAFETY: a new mapping, whose second page is protected.
             unsafe {
                 let access = libc::PROT_READ | libc::PROT_WRITE;
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -366,7 +368,7 @@ mod tests {
             }
         }
 
-        /// The registers of now with this value in `xmm0`, in so many bytes at the page's end.
+        /// The current registers with this value in `xmm0`, in `len_bytes` bytes at the page's end.
         fn state(&self, len_bytes: usize, xmm0: u64) -> *mut u8 {
             const XMM0_AT: usize = 160;
             // SAFETY: inside the page, and aligned.
@@ -407,7 +409,7 @@ mod tests {
         unsafe { state.add(at).cast::<u32>().write(word) };
     }
 
-    /// A frame whose header names a component that the frame hasn't: of a process without permission for it.
+    /// A frame whose header lists a component that the frame lacks: that of a process without permission for it.
     fn frame_of_two(pages: &Guarded, xmm0: u64, magic_2: u32) -> *mut u8 {
         const COMPONENTS: u32 = 3;
         const AND_ONE_MORE: u32 = 7;
