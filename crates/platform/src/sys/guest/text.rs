@@ -106,7 +106,8 @@ global_asm!(
     "tamis_platform_guest_call_32:",
     "int 0x80",
     "ret 128",
-    // The handler of the signal, with the guest's registers in the third argument; under the second name it blocks all signals.
+    // The signal handler, with the guest's registers in the third argument; under the second name it blocks all
+    // signals.
     "tamis_platform_guest_handler:",
     "xor ecx, ecx",
     "jmp 29f",

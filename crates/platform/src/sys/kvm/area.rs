@@ -1,4 +1,4 @@
-//! What the monitor keeps: an area that its tracer maps when a program has been executed, and that forked processes have a copy of.
+//! The monitor's state: an area that its tracer maps after the execution of a program; forked processes have a copy.
 
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -22,21 +22,22 @@ pub(super) const TABLES: u64 = 24 << 20;
 /// The most page tables.
 pub(super) const MAX_TABLES: u32 = 32 << 10;
 const LEN_BYTES: u64 = TABLES + MAX_TABLES as u64 * PAGE;
-/// The bytes of an area, wherever it is.
+/// The bytes of an area at any alignment.
 pub(crate) const AREA_BYTES: u64 = LEN_BYTES + STACK_BYTES;
-/// The most pieces of 256 MiB in which a guest may have memory: with 39 bits of addresses, which all machines have.
+/// The most pieces of 256 MiB in which a guest may have memory: limited by 39 bits of addresses, which all machines
+/// have.
 pub(super) const MAX_CHUNKS: usize = 1600;
 const MAX_HOSTS: usize = 1024;
 const MAX_HANDLERS: usize = 16;
 
-/// An area of this process, in which the state of a new machine is made.
+/// An area of this process, used to build the state of a new machine.
 #[derive(Debug)]
 pub(crate) struct Area {
     base: u64,
 }
 
 impl Area {
-    /// Maps one; its pages are made when they are used.
+    /// Maps an area; its pages are allocated when they are used.
     pub(crate) fn new() -> Result<Area, Errno> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -62,25 +63,25 @@ impl Drop for Area {
     }
 }
 
-/// Where an area has its state: at a multiple of the size of a stack.
+/// The address of an area's state: at a multiple of the size of a stack.
 pub(super) const fn state_at(area: u64) -> u64 {
     area.next_multiple_of(STACK_BYTES)
 }
 
-/// How calls leave the machine.
+/// The way in that calls leave the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Exit {
-    /// By `hlt`, which takes a KVM that enters the shim with privileges.
+    /// By `hlt`, which requires a KVM that enters the shim with privileges.
     Halt,
     /// By a write to a port.
     Port,
-    /// By a write to memory that isn't there.
+    /// By a write to unmapped memory.
     Memory,
 }
 
 impl Exit {
-    /// The one with this number; another number is that of the last.
+    /// The exit with this number; any other number means the last.
     pub(super) const fn of(number: u32) -> Exit {
         match number {
             0 => Exit::Halt,
@@ -94,12 +95,12 @@ impl Exit {
 #[repr(C)]
 pub(super) struct Ranges {
     count: AtomicU32,
-    /// First addresses and those after the last.
+    /// First addresses and ends.
     ranges: [[AtomicU64; 2]; MAX_HOSTS],
 }
 
 impl Ranges {
-    /// Adds one, or makes the last longer; false if there is no room.
+    /// Adds a range, or extends the last one; false if there is no room.
     pub(super) fn add(&self, first: u64, after: u64) -> bool {
         let count = self.count.load(Ordering::Relaxed) as usize;
         if count > 0
@@ -118,7 +119,7 @@ impl Ranges {
         true
     }
 
-    /// All, in the order in which they were added.
+    /// All ranges, in the order in which they were added.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         let count = self.count.load(Ordering::Acquire) as usize;
         let ranges = self.ranges.iter().take(count);
@@ -129,40 +130,41 @@ impl Ranges {
     }
 }
 
-/// What the threads of an address space share. Zeros are the initial value.
+/// The state that the threads of an address space share. Zeros are the initial value.
 #[repr(C)]
 pub(super) struct State {
-    /// Of the page tables, chunks and threads: an address in the stack of who has it, or 0.
+    /// The lock of the page tables, chunks and threads: an address in the stack of its owner, or 0.
     pub(super) lock: AtomicU64,
-    /// How calls leave the machine, as a number.
+    /// The exit of calls, as a number.
     pub(super) exit: AtomicU32,
     pub(super) kvm_fd: AtomicI32,
     pub(super) vm_fd: AtomicI32,
-    /// The first of the monitor's descriptors: KVM's, the machine's, those of the threads, that of its code, and one for those that aren't made.
+    /// The first of the monitor's descriptors: KVM's, the machine's, those of the threads, that of its code, and the
+    /// placeholder.
     pub(super) first_fd: AtomicI32,
-    /// With which privilege level calls reach the shim, plus 1.
+    /// The privilege level of calls in the shim, plus 1.
     pub(super) shim_ring: AtomicU32,
     pub(super) run_bytes: AtomicU64,
     pub(super) xcr0: AtomicU64,
-    /// The bytes of the state that `xsave` stores.
+    /// The size of the state that `xsave` stores.
     pub(super) xsave_bytes: AtomicU64,
     /// The end of the guest's heap, if it has changed.
     pub(super) heap_end: AtomicU64,
-    /// Where the program begins, and with which stack and mask.
+    /// The program's entry, stack and mask.
     pub(super) entry: AtomicU64,
     pub(super) stack: AtomicU64,
     pub(super) mask: AtomicU64,
     pub(super) table_count: AtomicU32,
     pub(super) chunk_count: AtomicU32,
-    /// Whose threads are in use.
+    /// The threads in use.
     pub(super) in_use: [AtomicU32; MAX_VCPUS],
-    /// Their descriptors: 0 if KVM hasn't made them, negative if they aren't set up.
+    /// Their descriptors: 0 if KVM hasn't created them, negative if they aren't set up.
     pub(super) vcpu_fds: [AtomicI32; MAX_VCPUS],
-    /// Which pieces of memory the machine has, in the order of its physical memory.
+    /// The pieces of memory that the machine has, in the order of its physical memory.
     pub(super) chunks: [AtomicU32; MAX_CHUNKS],
-    /// What is the host's.
+    /// The host's memory.
     pub(super) hosts: Ranges,
-    /// What may be executed of the program.
+    /// The program's executable memory.
     pub(super) codes: Ranges,
     pub(super) handlers: [Handlers; MAX_HANDLERS],
     pub(super) cpuid: [AtomicU32; 4096],
@@ -175,7 +177,7 @@ impl State {
         ptr::from_ref(self).addr() as u64
     }
 
-    /// The page of the shim, which the guest sees.
+    /// The page of the shim, which is visible to the guest.
     pub(super) fn shim(&self) -> u64 {
         self.base() + GUEST_PAGES
     }
@@ -186,7 +188,7 @@ impl State {
     }
 
     /// The pages of a thread in the machine: one for its descriptor table, task state and stack for exceptions, and one
-    /// that it can write itself, for frames to return by.
+    /// writable page, for return frames.
     pub(super) fn vcpu_pages(&self, index: usize) -> u64 {
         self.shim() + (2 + 2 * index as u64) * PAGE
     }
@@ -212,7 +214,7 @@ impl State {
         hosts.any(|(first, after)| address < after && end > first)
     }
 
-    /// Runs this while no other thread does.
+    /// Runs `body` while no other thread does so.
     pub(super) fn locked<T>(&self, body: impl FnOnce() -> T) -> T {
         let own = 0_u8;
         let own = ptr::from_ref(&own).addr() as u64;
@@ -228,12 +230,12 @@ impl State {
         value
     }
 
-    /// Tells the tracer that the machine has failed, and ends the process.
+    /// Reports to the tracer that the machine has failed, and ends the process.
     pub(super) fn fail(&self, errno: Errno) -> ! {
         call::fail(errno)
     }
 
-    /// Takes the lock away from a thread that has ended.
+    /// Releases the lock of a thread that has ended.
     pub(super) fn unlock_of(&self, index: usize) {
         let first = self.stack_of(index);
         let owner = self.lock.load(Ordering::Relaxed);
@@ -243,13 +245,13 @@ impl State {
     }
 }
 
-/// The count of descriptors of a monitor.
+/// The number of a monitor's descriptors.
 pub(super) const OWN_FDS: u64 = PLACE_FD as u64 + 1;
-/// Which of them is KVM's.
+/// The index of KVM's.
 pub(super) const KVM_FD: i32 = 0;
-/// Which is the file with the monitor's code, which the tracer has mapped after `execve`.
+/// The index of the file with the monitor's code, which the tracer has mapped after `execve`.
 pub(super) const CODE_FD: i32 = 2 + MAX_VCPUS as i32;
-/// Which is the one whose copies are at the numbers of those that aren't made.
+/// The index of the placeholder, whose copies reserve the numbers of descriptors that aren't created.
 pub(super) const PLACE_FD: i32 = CODE_FD + 1;
 
 pub(super) const fn pointer<T>(address: u64) -> *mut T {

@@ -1,8 +1,8 @@
 //! System calls without the C library: the monitor's own from known instructions, and the guest's, which a signal may
 //! interrupt at any point.
 //!
-//! A handler that finds a thread between the look at `pending` and the `syscall`, or at it because the kernel would make
-//! the call again, sends it to the end instead: the guest's handler runs first.
+//! If a handler finds a thread between the check of `pending` and the `syscall`, or at the `syscall` because the kernel
+//! would restart the call, it moves the thread to the end instead: the guest's handler runs first.
 
 use std::arch::global_asm;
 use std::sync::atomic::AtomicU32;
@@ -14,12 +14,12 @@ use super::signals;
 use super::tasks::killed;
 use super::vcpu::thread_entry;
 
-/// The error of the filter's for a call that it would have made: none that the kernel gives.
+/// The filter's error for a tested call that the guest's filter allows: the kernel doesn't return it.
 pub(crate) const WOULD_BE_MADE: u16 = 4095;
-/// The call was not made, or is to be made again, because a signal waits. The kernel's own number for that.
+/// The call was not made, or is to be restarted, because a signal is pending. The kernel's own number for that.
 pub(super) const RESTART: i64 = restart::SYS;
 
-/// The registers of a call from six words at `r11`.
+/// Loads the registers of a call from six words at `r11`.
 macro_rules! load_arguments {
     () => {
         "mov rdi, [r11]
@@ -31,7 +31,7 @@ macro_rules! load_arguments {
     };
 }
 
-/// A function that makes a call unless something waits.
+/// A function that makes a call unless a signal is pending.
 macro_rules! guest_call {
     ($name:literal) => {
         concat!(
@@ -99,7 +99,7 @@ global_asm!(
     ".hidden tamis_platform_kvm_owned",
     "tamis_platform_kvm_owned:",
     "ret",
-    // Runs a thread: its descriptor, and the address of what waits.
+    // Runs a thread: its descriptor, and the address of the pending signal.
     ".globl tamis_platform_kvm_run",
     ".hidden tamis_platform_kvm_run",
     "tamis_platform_kvm_run:",
@@ -116,9 +116,9 @@ global_asm!(
     ".hidden tamis_platform_kvm_ran",
     "tamis_platform_kvm_ran:",
     "ret",
-    // Makes a call of the guest: its number, the address of six arguments, and that of what waits.
+    // Makes a call of the guest: its number, the address of six arguments, and that of the pending signal.
     guest_call!("guest"),
-    // The same from an instruction for which the filter only says what it would answer.
+    // The same from an instruction for which the filter only returns the result that the call would have.
     guest_call!("ask"),
     ".globl tamis_platform_kvm_restart",
     ".hidden tamis_platform_kvm_restart",
@@ -162,7 +162,7 @@ global_asm!(
     ".hidden tamis_platform_kvm_exited",
     "tamis_platform_kvm_exited:",
     "ud2",
-    // Where a thread goes that the filter kills.
+    // A thread that the filter kills is moved here.
     ".globl tamis_platform_kvm_killed",
     ".hidden tamis_platform_kvm_killed",
     "tamis_platform_kvm_killed:",
@@ -170,12 +170,12 @@ global_asm!(
     "mov rdi, rsp",
     "call {killed}",
     "ud2",
-    // The machine has failed with the error in `edi`; the tracer knows the place.
+    // The machine has failed with the error in `edi`; the tracer recognizes the address.
     ".globl tamis_platform_kvm_fail",
     ".hidden tamis_platform_kvm_fail",
     "tamis_platform_kvm_fail:",
     "ud2",
-    // Copies bytes: to, from, count; returns how many are left.
+    // Copies bytes: to, from, count; returns the number of bytes left.
     ".globl tamis_platform_kvm_copy",
     ".hidden tamis_platform_kvm_copy",
     "tamis_platform_kvm_copy:",
@@ -240,7 +240,7 @@ fn address(code: *const ()) -> u64 {
     code as u64
 }
 
-/// After which instructions the monitor's own calls return.
+/// The return addresses of the monitor's own calls.
 pub(crate) fn own_ips() -> [u64; 4] {
     [
         address(tamis_platform_kvm_owned as *const ()),
@@ -250,18 +250,18 @@ pub(crate) fn own_ips() -> [u64; 4] {
     ]
 }
 
-/// After which instruction a call returns that is only asked about.
+/// The return address of tested calls, which are never made.
 pub(crate) fn asking_ip() -> u64 {
     address(tamis_platform_kvm_ask_made as *const ())
 }
 
 /// A call of the monitor.
 pub(super) fn own(nr: i64, args: [u64; 6]) -> i64 {
-    // SAFETY: callers pass what the call takes; what it may do is bounded by the filter.
+    // SAFETY: callers pass the arguments that the call takes; the filter bounds its effects.
     unsafe { tamis_platform_kvm_own(nr as u64, args.as_ptr()) }
 }
 
-/// Runs a thread of the machine until it exits or a signal waits.
+/// Runs a thread of the machine until it exits or a signal is pending.
 pub(super) fn run(fd: i32, pending: &AtomicU32) -> i64 {
     // SAFETY: takes a number, and an address of its own.
     unsafe { tamis_platform_kvm_run(fd as u64, pending.as_ptr()) }
@@ -269,19 +269,20 @@ pub(super) fn run(fd: i32, pending: &AtomicU32) -> i64 {
 
 /// A call of the guest; [`RESTART`] if a signal comes first.
 pub(super) fn guest(nr: u64, args: &[u64; 6], pending: &AtomicU32) -> i64 {
-    // SAFETY: what the call does to this process, the guest does to its own, but for what callers have looked at.
+    // SAFETY: the call affects this process as the guest's calls affect its own, except for arguments that callers have
+    // checked.
     unsafe { tamis_platform_kvm_guest(nr, args.as_ptr(), pending.as_ptr()) }
 }
 
-/// What the guest's filter says of a call that isn't made: `None` if it would be, and else the result; [`RESTART`] if a signal
-/// comes first.
+/// Tests a call by the guest's filter without making it: `None` if the filter allows it, otherwise its result;
+/// [`RESTART`] if a signal comes first.
 pub(super) fn ask(nr: u64, args: &[u64; 6], pending: &AtomicU32) -> Option<i64> {
-    // SAFETY: the filter lets nothing be made.
+    // SAFETY: the filter lets no call be made.
     let result = unsafe { tamis_platform_kvm_ask(nr, args.as_ptr(), pending.as_ptr()) };
     (result != -i64::from(WOULD_BE_MADE)).then_some(result)
 }
 
-/// A call that returns in a new task, too, which begins on this stack.
+/// A call that also returns in a new task, which begins on this stack.
 pub(super) fn clone(nr: u64, args: &[u64; 6], stack_end: u64) -> i64 {
     // SAFETY: the stack is a free one of the area, with a thread that can begin.
     unsafe { tamis_platform_kvm_clone(nr, args.as_ptr(), stack_end) }
@@ -293,42 +294,43 @@ pub(super) fn start(stack_end: u64) -> ! {
     unsafe { tamis_platform_kvm_start(stack_end) }
 }
 
-/// Ends this thread and gives its stack back.
+/// Ends this thread and releases its stack.
 pub(super) fn exit(code: u64, in_use: &AtomicU32) -> ! {
     // SAFETY: nothing of the stack is used any more.
     unsafe { tamis_platform_kvm_exit(code, in_use.as_ptr()) }
 }
 
-/// Ends the process where the tracer finds the error.
+/// Ends the process at the address where the tracer finds the error.
 pub(super) fn fail(errno: Errno) -> ! {
     signals::reset(libc::SIGILL);
-    // SAFETY: an instruction that doesn't exist, whose signal ends the process.
+    // SAFETY: an invalid instruction, whose signal ends the process.
     unsafe { tamis_platform_kvm_fail(errno.0) }
 }
 
-/// Where the machine has failed.
+/// The address of the machine's failures.
 pub(crate) fn failed_at() -> u64 {
     address(tamis_platform_kvm_fail as *const ())
 }
 
-/// Copies between the monitor and the guest's memory; how many bytes could not be.
+/// Copies between the monitor and the guest's memory; returns the number of bytes left.
 pub(super) fn copy(to: u64, from: u64, count: u64) -> u64 {
-    // SAFETY: one side is the monitor's, the other isn't; the handler of faults ends the copy where there is no memory.
+    // SAFETY: one side is the monitor's, the other isn't; the fault handler ends the copy at unmapped memory.
     unsafe { tamis_platform_kvm_copy(to, from, count) }
 }
 
-/// Whether there is memory at an address of the guest, which may have to grow for it.
+/// Whether an address of the guest is mapped; a stack may have to grow for it.
 pub(super) fn is_readable(address: u64) -> bool {
     let mut byte = 0_u8;
     copy((&raw mut byte).addr() as u64, address, 1) == 0
 }
 
-/// What the handlers of signals return by.
+/// The return function of signal handlers.
 pub(super) fn restorer() -> u64 {
     address(tamis_platform_kvm_restorer as *const ())
 }
 
-/// Where a thread goes on that a signal has found here, if not here: before a call of the guest or a run of its machine.
+/// The continuation of a thread that a signal has interrupted here: before a call of the guest or a run of its machine.
+/// `None` elsewhere.
 pub(super) fn after_signal(ip: u64) -> Option<u64> {
     let first = address(tamis_platform_kvm_run as *const ());
     let is_run = (first..=address(tamis_platform_kvm_run_at as *const ())).contains(&ip);
@@ -340,12 +342,12 @@ pub(super) fn after_signal(ip: u64) -> Option<u64> {
         .then(|| address(tamis_platform_kvm_restart as *const ()))
 }
 
-/// Where a thread goes that the filter kills.
+/// The continuation of a thread that the filter kills.
 pub(super) fn after_kill() -> u64 {
     address(tamis_platform_kvm_killed as *const ())
 }
 
-/// Where a copy goes on that has found no memory.
+/// The continuation of a copy that has reached unmapped memory.
 pub(super) fn after_fault(ip: u64) -> Option<u64> {
     (ip == address(tamis_platform_kvm_copy_at as *const ()))
         .then(|| address(tamis_platform_kvm_copied as *const ()))

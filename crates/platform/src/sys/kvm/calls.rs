@@ -1,5 +1,5 @@
-//! The guest's calls. The kernel makes them as they are, under the guest's filter; some concern the machine, before or
-//! after.
+//! The guest's calls. The kernel makes them unchanged, under the guest's filter; some of them require changes of the
+//! machine, before or after.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +17,7 @@ const ENOSYS: i64 = -(libc::ENOSYS as i64);
 const ENOMEM: i64 = -(libc::ENOMEM as i64);
 const EINVAL: i64 = -(libc::EINVAL as i64);
 
-/// Calls that do what only works for code that the processor runs outside of a machine.
+/// Calls whose effect requires code that the processor runs outside of a machine.
 pub(crate) const REFUSED: [i64; 7] = [
     435, // clone3, which the C library's headers may lack
     libc::SYS_rseq,
@@ -31,10 +31,10 @@ pub(crate) const REFUSED: [i64; 7] = [
 /// Operations of `prctl` that set filters and dispatch.
 pub(crate) const REFUSED_OPERATIONS: [u32; 2] = [22, 59];
 
-/// Makes the call that the registers are about, which then have its result.
+/// Makes the call in the registers, and sets its result in them.
 pub(super) fn make(vcpu: &mut Vcpu) {
     let registers = &vcpu.registers;
-    // The kernel reads 32 bits of it.
+    // The kernel reads 32 bits of the number.
     let nr = u64::from(registers.rax as u32);
     let args = [
         registers.rdi,
@@ -76,7 +76,7 @@ fn is_refused(nr: i64, args: &[u64; 6]) -> bool {
     REFUSED.contains(&nr) || nr == libc::SYS_prctl && REFUSED_OPERATIONS.contains(&(args[0] as u32))
 }
 
-/// Sets the result, or goes back to the call.
+/// Sets the result, or restarts the call.
 fn finish(vcpu: &mut Vcpu, result: i64) {
     /// The bytes of `syscall`.
     const LEN_BYTES: u64 = 2;
@@ -97,7 +97,7 @@ fn names_own(vcpu: &Vcpu, nr: i64, args: &[u64; 6]) -> bool {
     }
 }
 
-/// Executes a program. After that nothing can fail any more but by its end, so its monitor has to have room.
+/// Executes a program. Afterwards any failure ends the process, so its monitor needs room for its descriptors.
 fn execute(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     match descriptors::is_room_for_program(vcpu.state()) {
         true => call::guest(nr, args, &vcpu.pending),
@@ -105,14 +105,15 @@ fn execute(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     }
 }
 
-/// Closes descriptors, but for the monitor's. Threads don't part with their common table: each needs the descriptors that others make.
+/// Closes descriptors, except the monitor's. Threads can't leave their common table: each needs the descriptors that
+/// others create.
 fn close_range(vcpu: &Vcpu, nr: u64, args: [u64; 6]) -> i64 {
     const UNSHARE: u64 = 1 << 1;
     let [first, last, flags, ..] = args.map(|arg| arg & 0xffff_ffff);
     if flags & UNSHARE != 0 && !vcpu.is_borrower && tasks::are_several(vcpu.state()) {
         return unmade(vcpu, nr, &args, EINVAL);
     }
-    // A range that ends before it begins is the kernel's to refuse.
+    // The kernel rejects a range that ends before it begins.
     if first > last || descriptors::own_from(vcpu, first).start > last {
         return call::guest(nr, &args, &vcpu.pending);
     }
@@ -135,8 +136,8 @@ fn close_range(vcpu: &Vcpu, nr: u64, args: [u64; 6]) -> i64 {
     }
 }
 
-/// Sets or gets a base of addresses: the kernel does it for this thread, whose own code has none, and the machine's is set
-/// to the same.
+/// Sets or gets a segment base: the kernel does it for this thread, whose own code has none, and the machine's base is
+/// set to the same value.
 fn set_base(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     const SET_GS: u64 = 0x1001;
     const SET_FS: u64 = 0x1002;
@@ -167,20 +168,20 @@ fn set_base(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     }
 }
 
-/// The error of a call that would change memory which isn't the guest's.
+/// The error of a call that would change memory of the host.
 fn error_of_hosts(nr: i64, first: u64, len_bytes: u64) -> i64 {
     let end = first.checked_add(len_bytes);
     let is_beyond = end.is_none_or(|end| end > tables::USER_END);
     match nr {
         libc::SYS_madvise | libc::SYS_mprotect => ENOMEM,
-        // As where no program has memory.
+        // The same error as for addresses beyond user space.
         libc::SYS_mmap if is_beyond => ENOMEM,
         libc::SYS_munmap if is_beyond => EINVAL,
         _ => EPERM,
     }
 }
 
-/// A call that changes what is mapped.
+/// A call that changes mappings.
 fn memory(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     let state = vcpu.state();
     let [first, second, third, fourth, fifth, _] = *args;
@@ -213,7 +214,7 @@ fn memory(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
         libc::SYS_mremap if tables::is_executable(state, first) => third,
         _ => 0,
     };
-    // There are not tables for all memory to be executable.
+    // The tables don't suffice for all memory to be executable.
     if !tables::has_room(state, new_code) {
         return unmade(vcpu, nr, args, ENOMEM);
     }
@@ -246,12 +247,12 @@ fn memory(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     }
 }
 
-/// A call that can't be made: the filter is asked, and what it would have made has this result.
+/// A call that can't be made: it has this result, unless the filter denies it.
 fn unmade(vcpu: &Vcpu, nr: u64, args: &[u64; 6], result: i64) -> i64 {
     call::ask(nr, args, &vcpu.pending).unwrap_or(result)
 }
 
-/// The heap, which may become smaller.
+/// `brk`, which may shrink the heap.
 fn heap(vcpu: &Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     let state = vcpu.state();
     let end = call::guest(nr, args, &vcpu.pending);

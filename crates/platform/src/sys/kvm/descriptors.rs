@@ -1,13 +1,15 @@
-//! The monitor's descriptors: numbers that no call gives to the guest, and a limit that they may be beyond.
+//! The monitor's descriptors: numbers that no call assigns to the guest, and a limit that may be lower than they are.
 //!
-//! Each has a number of its own: KVM's, the machine's, those of the threads and that of the monitor's code, in this order. Where one isn't
-//! made yet, there is a copy of one that can't be used (`O_PATH`, of an empty file), so that the guest doesn't get its number. Processes have them from their parents.
+//! Each has a fixed number: KVM's, the machine's, those of the threads and that of the monitor's code, in this order.
+//! If one isn't created yet, a placeholder (`O_PATH`, of an empty file) reserves its number. Processes inherit them
+//! from their parents.
 //!
-//! A guest may lower its limit of descriptors. While one is made, the limit is raised; where it may not be, the descriptor gets the highest number
-//! below the limit that is free. Only the table of the process that has made it has it there, and those that were copied from that later: a process
-//! that has borrowed its memory knows which those are.
+//! A guest may lower its limit of descriptors. While a descriptor is created, the limit is raised; if raising is
+//! denied, the descriptor gets the highest free number below the limit. Only the table of the creating process has it
+//! at that number, and tables that were copied from it later: a process that has borrowed its memory notes which
+//! descriptors it has.
 //!
-//! A table of a single thread's own isn't possible: the guest can't ask for one.
+//! No thread has a descriptor table of its own: the guest can't request one.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -19,23 +21,24 @@ use super::call::own;
 use super::machine::errno;
 use super::vcpu::Vcpu;
 
-/// The limit of descriptors, among limits.
+/// The number of the limit of descriptors.
 pub(crate) const NOFILE: u64 = libc::RLIMIT_NOFILE as u64;
-/// The number of the machine's descriptor among the monitor's, after which are those of its threads.
+/// The index of the machine's descriptor among the monitor's; those of its threads follow.
 const VM_FD: i32 = 1;
 const FIRST_VCPU_FD: i32 = 2;
 
-/// How many numbers more than the monitor's own a limit is to allow: as many as other threads of the guest may take meanwhile.
+/// Spare numbers beyond the monitor's own that a raised limit allows: as many as other threads of the guest may take
+/// meanwhile.
 const SOME: u64 = 8;
 const NONE: u64 = 0;
 
 /// A soft and a hard limit.
 pub(super) type Limit = [u64; 2];
 
-/// Which threads of a machine a process has descriptors of, a bit for each.
+/// The threads of a machine that a process has descriptors of, a bit for each.
 pub(super) type Known = [u64; MAX_VCPUS / u64::BITS as usize];
 
-/// Those that are made.
+/// The threads whose descriptors are created.
 pub(super) fn known(state: &State) -> Known {
     let mut known = Known::default();
     for (index, fd) in state.vcpu_fds.iter().enumerate() {
@@ -58,13 +61,13 @@ fn made<'a>(vcpu: &Vcpu) -> impl Iterator<Item = &'a AtomicI32> {
     std::iter::once(&state.vm_fd).chain(threads)
 }
 
-/// The numbers of the monitor's own.
+/// The fixed numbers of the monitor.
 fn usual(state: &State) -> Range<u64> {
     let first = state.first_fd.load(Ordering::Relaxed) as u64;
     first..first + OWN_FDS
 }
 
-/// What is at those that aren't made.
+/// The placeholder.
 fn place(state: &State) -> i64 {
     i64::from(state.first_fd.load(Ordering::Relaxed) + PLACE_FD)
 }
@@ -75,7 +78,7 @@ pub(super) fn is_own(vcpu: &Vcpu, fd: u64) -> bool {
     own_from(vcpu, fd).start <= fd
 }
 
-/// The first numbers of the monitor's descriptors that aren't all below this one.
+/// The first range of the monitor's descriptors that doesn't end below this number.
 pub(super) fn own_from(vcpu: &Vcpu, fd: u64) -> Range<u64> {
     let usual = usual(vcpu.state());
     let made = made(vcpu).map(|fd| fd.load(Ordering::Relaxed));
@@ -88,7 +91,7 @@ pub(super) fn own_from(vcpu: &Vcpu, fd: u64) -> Range<u64> {
         .unwrap_or(u64::MAX..u64::MAX)
 }
 
-/// Takes the numbers of those that aren't made, as far as the limit may be.
+/// Reserves the numbers of descriptors that aren't created, as far as the limit permits.
 pub(super) fn occupy(state: &State) -> Result<(), Errno> {
     let place = place(state);
     let usual = usual(state);
@@ -101,7 +104,7 @@ pub(super) fn occupy(state: &State) -> Result<(), Errno> {
                     close(fd.into());
                     return Ok(());
                 }
-                // There are no more.
+                // The limit permits no more.
                 Err(Errno(libc::EMFILE)) => return Ok(()),
                 Err(error) => return Err(error),
             }
@@ -110,7 +113,7 @@ pub(super) fn occupy(state: &State) -> Result<(), Errno> {
     })
 }
 
-/// Makes the machine's descriptor, in a process whose only thread this is.
+/// Creates the machine's descriptor, in a process whose only thread this is.
 pub(super) fn put_machine(
     state: &State,
     make: impl FnOnce() -> Result<i64, Errno>,
@@ -118,7 +121,7 @@ pub(super) fn put_machine(
     with_limit(state, NONE, |_| put(state, make()?, VM_FD))
 }
 
-/// Makes that of a thread, which isn't set up yet. From here on the guest can't close it.
+/// Creates the descriptor of a thread, which isn't set up yet. From here on the guest can't close it.
 pub(super) fn put_thread(
     state: &State,
     index: usize,
@@ -127,7 +130,7 @@ pub(super) fn put_thread(
     let number = FIRST_VCPU_FD + index as i32;
     let attempt = |_| put(state, make()?, number);
     let made = with_limit(state, NONE, attempt);
-    // It begins at another number, and the guest may have all.
+    // It is created at another number first, and the guest may have used all numbers.
     let fd = match made {
         Err(Errno(libc::EMFILE)) => with_limit(state, SOME, attempt)?,
         made => made?,
@@ -136,8 +139,8 @@ pub(super) fn put_thread(
     Ok(fd)
 }
 
-/// Puts a descriptor at one of the monitor's own numbers. If this is beyond the limit, which may just have been lowered, it gets the
-/// highest that is free. KVM makes no second one of the same thread, so it isn't given up.
+/// Moves a descriptor to its fixed number. If that is beyond the limit, which may just have been lowered, the
+/// descriptor gets the highest free number. KVM creates no second descriptor of the same thread, so it isn't given up.
 fn put(state: &State, fd: i64, index: i32) -> Result<i32, Errno> {
     let wanted = state.first_fd.load(Ordering::Relaxed) + index;
     if fd == i64::from(wanted) {
@@ -153,11 +156,11 @@ fn put(state: &State, fd: i64, index: i32) -> Result<i32, Errno> {
         None if fd != 0 => return Ok(fd as i32),
         _ => close(fd),
     }
-    // Number 0 stands for one that isn't made: a descriptor that got it and can't be moved is the only one that is given up.
+    // Number 0 means not created: only a descriptor with that number that can't be moved is given up.
     moved.ok_or(Errno(libc::EMFILE))
 }
 
-/// In a forked process, whose only thread this is: closes those of the machine that it has left.
+/// Closes the descriptors of the former machine in a forked process, whose only thread this is.
 pub(super) fn leave_machine(vcpu: &Vcpu) {
     for fd in made(vcpu) {
         let fd = fd.swap(0, Ordering::Relaxed);
@@ -170,29 +173,29 @@ pub(super) fn leave_machine(vcpu: &Vcpu) {
     }
 }
 
-/// Before a process is forked: the limit that it will have; `None` if there was no room for what its machine takes, a descriptor of
-/// its own and one of a thread.
+/// Returns the limit that a process to be forked will have; `None` if it has no room for the descriptors of its machine
+/// and a thread.
 pub(super) fn before_fork(state: &State) -> Option<Limit> {
     state.locked(|| {
         let limit = own_limit();
         let vm = state.vm_fd.load(Ordering::Relaxed) as u64;
-        // Where ours are beyond the limit, they leave it no room.
+        // If the monitor's descriptors are beyond the limit, they leave no room below it.
         let is_left = |limit| vm < limit;
         has_room(state, is_left, |_| false).then_some(limit)
     })
 }
 
-/// Before a process is made that borrows memory: the limit that it will have.
+/// The limit that a process will have which is about to be created and borrows memory.
 pub(super) fn limit(state: &State) -> Limit {
     state.locked(own_limit)
 }
 
-/// The limit while no other thread raises it, or what no limit is raised to.
+/// The limit while no other thread raises it, or a value that no limit is raised to.
 fn own_limit() -> Limit {
     exchange_limit(None).unwrap_or([u64::MAX; 2])
 }
 
-/// In the new process: another thread may just have raised the limit.
+/// Restores the limit in the new process if another thread had just raised it.
 pub(super) fn after_fork(state: &State, limit: Limit) {
     let now = exchange_limit(None);
     let is_raised = |spare| now == Some(raised(state, limit, spare));
@@ -201,14 +204,14 @@ pub(super) fn after_fork(state: &State, limit: Limit) {
     }
 }
 
-/// Whether a program that is executed will have room for what its machine takes.
+/// Whether an executed program will have room for its machine's descriptors.
 pub(super) fn is_room_for_program(state: &State) -> bool {
     let is_closed = |flags: i64| flags & i64::from(libc::FD_CLOEXEC) != 0;
     state.locked(|| has_room(state, |_| false, is_closed))
 }
 
-/// Whether two descriptors can be made in a process to come: with the limit as it may be there is room anyway, or else there are two numbers that
-/// are free or whose flags say that they will be.
+/// Whether two descriptors can be created in a future process: either the limit permits its fixed numbers, or two
+/// numbers are free or will be by their flags.
 fn has_room(state: &State, is_left: impl Fn(u64) -> bool, will_be: impl Fn(i64) -> bool) -> bool {
     with_limit(state, NONE, |limit| {
         let is_free = |fd: &u64| {
@@ -216,21 +219,21 @@ fn has_room(state: &State, is_left: impl Fn(u64) -> bool, will_be: impl Fn(i64) 
             let flags = own(libc::SYS_fcntl, args);
             flags < 0 || will_be(flags)
         };
-        // Number 0 is no descriptor of ours.
+        // Number 0 is never a descriptor of the monitor.
         limit >= usual(state).end
             || is_left(limit)
             || (1..limit).filter(is_free).take(2).count() == 2
     })
 }
 
-/// What the limit is raised to.
+/// The raised limit.
 fn raised(state: &State, [soft, hard]: Limit, spare: u64) -> Limit {
     let needed = usual(state).end + spare;
     [soft.max(needed), hard.max(needed)]
 }
 
-/// Runs this with the limit raised, if it is too low and may be. It is told the limit. What another thread of the guest sets
-/// meanwhile stays.
+/// Runs `make` with the limit raised, if it is too low and raising is permitted; `make` gets the limit. A limit that
+/// another thread of the guest sets meanwhile is kept.
 fn with_limit<T>(state: &State, spare: u64, make: impl FnOnce(u64) -> T) -> T {
     let Some(limit) = exchange_limit(None) else {
         return make(usual(state).end);
@@ -244,7 +247,7 @@ fn with_limit<T>(state: &State, spare: u64, make: impl FnOnce(u64) -> T) -> T {
     };
     let made = make(higher[0]);
     let mut ours = higher;
-    // Fails where the guest has lowered its hard limit, which is then as it is to be.
+    // This fails if the guest has lowered its hard limit, which is then the final limit.
     while let Some(found) = exchange_limit(Some(former))
         && found != ours
     {
@@ -253,7 +256,7 @@ fn with_limit<T>(state: &State, spare: u64, make: impl FnOnce(u64) -> T) -> T {
     made
 }
 
-/// The limit, and maybe another in its place.
+/// Returns the limit, and sets another one if given.
 fn exchange_limit(new: Option<Limit>) -> Option<Limit> {
     let mut old = Limit::default();
     let new = new.as_ref().map_or(0, |limit| limit.as_ptr() as u64);
@@ -265,13 +268,13 @@ pub(super) fn close(fd: i64) {
     own(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
 }
 
-/// A copy of a descriptor with this number, which programs don't inherit.
+/// A copy of a descriptor with this number, closed on `execve`.
 fn copy_to(fd: i64, number: i32) -> Result<i32, Errno> {
     let args = [fd as u64, number as u64, libc::O_CLOEXEC as u64, 0, 0, 0];
     errno(own(libc::SYS_dup3, args)).map(|fd| fd as i32)
 }
 
-/// The same, with the next number that is free.
+/// The same, with the next free number.
 fn copy_from(fd: i64, number: i32) -> Result<i32, Errno> {
     let command = libc::F_DUPFD_CLOEXEC as u64;
     let args = [fd as u64, command, number as u64, 0, 0, 0];

@@ -34,14 +34,14 @@ const KVM_GET_XSAVE: u64 = 0x9000_aea4;
 const KVM_SET_XSAVE: u64 = 0x5000_aea5;
 const KVM_SET_XCRS: u64 = 0x4188_aea7;
 
-/// What a mapping is that KVM shares with the monitor.
+/// The access of mappings that KVM shares with the monitor.
 pub(crate) const SHARED_ACCESS: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
-/// The same.
+/// The flags of these mappings.
 pub(crate) const SHARED_FLAGS: u64 = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
 
 const INTERRUPTED: i64 = -(libc::EINTR as i64);
 
-/// What this KVM lacks, if anything.
+/// A feature that this KVM lacks, if there is one.
 pub(crate) fn missing(kvm: BorrowedFd<'_>) -> Result<Option<&'static str>, Errno> {
     const VERSION: i32 = 12;
     let request = |request: u64, arg: u32| {
@@ -74,7 +74,7 @@ pub(crate) fn missing(kvm: BorrowedFd<'_>) -> Result<Option<&'static str>, Errno
     Ok(None)
 }
 
-/// A request; a negative error number if it fails. Job control interrupts those that make something.
+/// A request; a negative error number if it fails. Job control interrupts requests that create objects.
 pub(super) fn request(fd: i32, request: u64, arg: u64) -> i64 {
     loop {
         match own(libc::SYS_ioctl, [fd as u64, request, arg, 0, 0, 0]) {
@@ -91,21 +91,21 @@ pub(super) fn errno(result: i64) -> Result<i64, Errno> {
     }
 }
 
-/// Makes the machine, without memory and threads.
+/// Creates the machine, without memory and threads.
 pub(super) fn create(state: &State) -> Result<(), Errno> {
     const TASK_STATE: u64 = 0x10_0000;
     const IDENTITY_MAP: u64 = 0x20_0000;
     let kvm = state.kvm_fd.load(Ordering::Relaxed);
     let vm = descriptors::put_machine(state, || errno(request(kvm, KVM_CREATE_VM, 0)))?;
     state.vm_fd.store(vm, Ordering::Relaxed);
-    // Only some processors take these.
+    // Only some processors accept these.
     let map = IDENTITY_MAP;
     request(vm, KVM_SET_TSS_ADDR, TASK_STATE);
     request(vm, KVM_SET_IDENTITY_MAP_ADDR, (&raw const map) as u64);
     Ok(())
 }
 
-/// Gives the machine memory.
+/// Adds memory to the machine.
 pub(super) fn set_memory(state: &State, slot: u32, at: u64, len_bytes: u64, address: u64) -> bool {
     let region = kvm_userspace_memory_region {
         slot,
@@ -122,9 +122,9 @@ pub(super) fn set_memory(state: &State, slot: u32, at: u64, len_bytes: u64, addr
     ) >= 0
 }
 
-/// Reads which features a machine can have.
+/// Reads the features that a machine can have.
 pub(super) fn read_cpuid(state: &State) -> Result<(), Errno> {
-    /// As many entries as there is room for.
+    /// The number of entries that fit.
     const ENTRIES: u32 = 256;
     let place = state.cpuid.as_ptr();
     state.cpuid[0].store(ENTRIES, Ordering::Relaxed);
@@ -132,7 +132,7 @@ pub(super) fn read_cpuid(state: &State) -> Result<(), Errno> {
     errno(request(kvm, KVM_GET_SUPPORTED_CPUID, place as u64)).map(|_| ())
 }
 
-/// Makes a thread of the machine, or sets up one for which that has failed; its descriptor.
+/// Creates a thread of the machine, or sets up a thread after a failure; returns its descriptor.
 pub(super) fn create_vcpu(state: &State, index: usize) -> Result<i32, Errno> {
     let vm = state.vm_fd.load(Ordering::Relaxed);
     let make = || errno(request(vm, KVM_CREATE_VCPU, index as u64));
@@ -170,7 +170,7 @@ fn prepare_vcpu(state: &State, index: usize, fd: i32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Ends the machine.
+/// Destroys the machine.
 pub(super) fn destroy(state: &State) {
     let run_bytes = state.run_bytes.load(Ordering::Relaxed);
     for (index, fd) in state.vcpu_fds.iter().enumerate() {
@@ -184,7 +184,7 @@ pub(super) fn destroy(state: &State) {
     descriptors::close(vm.into());
 }
 
-/// Where calls enter the shim, and which flags they clear.
+/// Sets the address at which calls enter the shim, and the flags that they clear.
 fn set_entries(state: &State, fd: i32) -> Result<(), Errno> {
     const STAR: u32 = 0xc000_0081;
     const LSTAR: u32 = 0xc000_0082;

@@ -1,13 +1,13 @@
 //! The process of a virtual machine: its monitor, and the host of its guest's memory.
 //!
-//! The guest's addresses are those of this process: its page tables show it what the process has mapped for it, and nothing
-//! else. Its calls are made by the monitor, in this process, under the guest's filter.
+//! The guest's addresses are those of this process: its page tables map the memory that the process has mapped for it,
+//! and no other. Its calls are made by the monitor, in this process, under the guest's filter.
 //!
 //! | module | function |
 //! |---|---|
-//! | `area` | what the monitor keeps |
+//! | `area` | the monitor's state |
 //! | `call` | system calls: the monitor's own, and the guest's |
-//! | `shim` | the code by which a guest leaves its machine |
+//! | `shim` | the code that leaves the machine |
 //! | `tables` | the guest's page tables |
 //! | `machine` | requests to KVM |
 //! | `descriptors` | the numbers of the monitor's descriptors |
@@ -17,8 +17,8 @@
 //! | `signals` | the guest's handlers |
 //! | `start` | from a program's execution to its first instruction |
 //!
-//! Nothing here may use the C library, allocate or panic: threads of the guest have no thread-locals of
-//! the host, and every call that isn't known to the filter is the guest's.
+//! No code here may use the C library, allocate or panic: threads of the guest have no thread-locals of the host, and
+//! every call that the filter doesn't recognize is the guest's.
 
 pub(crate) mod area;
 mod call;

@@ -1,8 +1,8 @@
-//! The code by which a guest leaves its machine, and the tables by which the processor finds it.
+//! The code that leaves the guest's machine, and the processor's tables for it.
 //!
 //! A call enters the shim by `LSTAR`: one instruction leaves the machine, the next returns to the guest by a frame that
-//! the monitor has written. An exception enters a stub that says which it is. KVMs differ in the privilege level at which
-//! a call enters the shim, so all of it works at both, and nothing relies on where an exit says that it was.
+//! the monitor has written. An exception enters a stub that provides its number. KVMs differ in the privilege level of
+//! calls in the shim, so all of it works at both levels, and no code relies on the address that an exit reports.
 
 use super::area::{Exit, PAGE, State, pointer};
 
@@ -10,9 +10,9 @@ use super::area::{Exit, PAGE, State, pointer};
 pub(super) const CALL_PORT: u16 = 0x10;
 /// The port of exceptions.
 pub(super) const EXCEPTION_PORT: u16 = 0x11;
-/// Where the guest's machine has no memory, in physical and in linear addresses of it.
+/// An address without memory in the guest's machine, both physical and linear.
 pub(super) const NO_MEMORY: u64 = 0x30_0000;
-/// The places in the page of the shim: the exit of a call, the return, and the stubs of exceptions.
+/// The offsets in the page of the shim: the exit of a call, the return, and the stubs of exceptions.
 const RETURN: u64 = 16;
 const STUBS: u64 = 64;
 const STUB_BYTES: u64 = 8;
@@ -24,11 +24,11 @@ pub(super) const CODE_SELECTOR: u16 = 0x2b;
 pub(super) const STACK_SELECTOR: u16 = 0x23;
 pub(super) const TASK_SELECTOR: u16 = 0x30;
 pub(super) const GDT_BYTES: u64 = 0x40;
-/// In the first page of a thread.
+/// The offset of the task state in the first page of a thread.
 const TASK: u64 = 0x100;
 /// The task state, and permissions for the first ports with the byte that ends them.
 pub(super) const TASK_BYTES: u64 = 104 + 4;
-/// Where frames of calls are in their page.
+/// The offset of return frames in their page.
 pub(super) const FRAME: u64 = 0x800;
 
 /// The address of the return.
@@ -36,7 +36,7 @@ pub(super) fn return_at(state: &State) -> u64 {
     state.shim() + RETURN
 }
 
-/// The address at which the machine's memory ends, as the guest would see it.
+/// The linear address of the page without memory.
 pub(super) fn no_memory(state: &State) -> u64 {
     state.shim() - PAGE
 }
@@ -70,10 +70,10 @@ pub(super) fn write(state: &State, exit: Exit) {
     }
     put(RETURN, &IRETQ);
     for vector in 0..EXCEPTIONS {
-        // push vector; out port, al; then never
+        // push vector; out port, al; then unreachable
         let stub = [0x6a, vector as u8, 0xe6, EXCEPTION_PORT as u8, 0x0f, 0x0b];
         put(STUBS + vector * STUB_BYTES, &stub);
-        /// `int3` is an instruction for all.
+        /// All code may use the instruction `int3`.
         const BREAKPOINT: u64 = 3;
         let access: u64 = if vector == BREAKPOINT { 0xee } else { 0x8e };
         let target = base + STUBS + vector * STUB_BYTES;

@@ -1,9 +1,9 @@
 //! Signals that the guest handles.
 //!
-//! The kernel knows which signals the guest handles, ignores and blocks, so what it does by itself needs nothing here. For
-//! a handled one it calls this process's handler, which notes it and blocks all signals; the thread leaves the machine, or
-//! the call that it waits in, and finds it. It writes the frame that the kernel would, and goes on in the guest's handler
-//! under the mask that this has asked for.
+//! The kernel has the guest's handled, ignored and blocked signals, so its default actions need no code here. For a
+//! handled signal it calls this process's handler, which notes the signal and blocks all others. The thread leaves the
+//! machine, or an interrupted call, and finds the signal. It writes the same frame as the kernel would, and continues
+//! in the guest's handler under the mask that this handler has requested.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,11 +17,12 @@ const EFAULT: i64 = -(libc::EFAULT as i64);
 const EINVAL: i64 = -(libc::EINVAL as i64);
 const EPERM: i64 = -(libc::EPERM as i64);
 const SIGNALS: usize = 64;
-/// What the monitor must get itself: faults while it copies.
+/// The signals that the monitor itself must get: faults while it copies.
 pub(super) const OWN: u64 = 1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1);
-/// What it handles for itself, whether the guest does or not: also what its filter answers for a thread to be killed.
+/// The signals that it handles for itself, whether the guest does or not: also the filter's signal for a thread to be
+/// killed.
 const HANDLED: u64 = OWN | 1 << (libc::SIGSYS - 1);
-/// The data of that answer.
+/// The data of that signal.
 pub(crate) const KILL_MARK: u16 = 0x7a78;
 const RESTORER: u64 = 0x0400_0000;
 const NO_HANDLER: u64 = 1;
@@ -56,7 +57,7 @@ fn set(vcpu: &Vcpu, signal: u32, words: [u64; 4]) {
     }
 }
 
-/// Notes which signals a program has begun with as ignored.
+/// Notes the signals that a program has begun with as ignored.
 pub(super) fn note_ignored(state: &State, signals: u64) {
     const FIRST: usize = 0;
     let actions = state.handlers.get(FIRST).into_iter();
@@ -89,7 +90,7 @@ pub(super) fn free_handlers(state: &State, index: usize) {
     }
 }
 
-/// The kernel's action for one of the guest's.
+/// Installs the kernel's action for one of the guest's.
 fn install(signal: u64, action: [u64; 4]) -> i64 {
     const KEPT: u64 = (libc::SA_NOCLDSTOP | libc::SA_NOCLDWAIT | libc::SA_RESTART) as u64;
     let is_own = signal <= SIGNALS as u64 && HANDLED & 1 << (signal.wrapping_sub(1) & 63) != 0;
@@ -140,8 +141,8 @@ extern "C" fn on_signal(signal: i32, info: &mut [u8; 128], context: &mut [u64; 4
         return;
     }
     let vcpu = Vcpu::place(context[RSP]);
-    // SAFETY: the thread that this handler has interrupted, which reads these only after it has seen what waits; the mask
-    // keeps other handlers away until then.
+    // SAFETY: the interrupted thread reads these only after it has seen the pending signal; the mask keeps other
+    // handlers away until then.
     unsafe {
         (&raw mut (*vcpu).info).write(*info);
         (&raw mut (*vcpu).mask).write(context[SIGMASK]);
@@ -157,25 +158,25 @@ fn code_of(info: &[u8; 128]) -> i32 {
     i32::from_ne_bytes([info[8], info[9], info[10], info[11]])
 }
 
-/// Whether a `SIGSYS` is the answer of a filter.
+/// Whether a `SIGSYS` is a filter's.
 fn is_by_filter(info: &[u8; 128]) -> bool {
     /// `SYS_SECCOMP`.
     const BY_FILTER: i32 = 1;
     code_of(info) == BY_FILTER
 }
 
-/// Blocks all signals; the mask before.
+/// Blocks all signals; returns the mask before.
 pub(super) fn block_all() -> u64 {
     block(!OWN)
 }
 
-/// The same but for the one by which the filter traps a call and kills a thread, which would end the process.
+/// The same except for the signal by which the filter traps a call and kills a thread, which would end the process.
 pub(super) fn block_but_traps() -> u64 {
     block(!HANDLED)
 }
 
-/// Takes that back after a call; whether the filter has trapped it. What waits has blocked all signals, and the guest goes on in
-/// its handler from the mask before.
+/// Restores the mask after a call; returns whether the filter has trapped the call. The handler of a pending signal has
+/// blocked all signals, and the guest continues in its own handler from the mask before.
 pub(super) fn unblock(vcpu: &mut Vcpu, mask: u64) -> bool {
     if vcpu.pending.load(Ordering::Acquire) == 0 {
         restore_mask(mask);
@@ -212,22 +213,22 @@ pub(super) fn restore_mask(mask: u64) {
     own(libc::SYS_rt_sigprocmask, args);
 }
 
-/// Has a signal do what it does by default.
+/// Sets a signal's default action.
 pub(super) fn reset(signal: i32) {
     let default = [0, RESTORER, call::restorer(), 0];
     let args = [signal as u64, default.as_ptr() as u64, 0, 8, 0, 0];
     own(libc::SYS_rt_sigaction, args);
 }
 
-/// Ends the process by this signal, whatever its filter allows: by an instruction that raises it.
+/// Ends the process by this signal, regardless of its filter: by an instruction that raises it.
 pub(super) fn die(signal: i32) -> ! {
     reset(signal);
     reset(libc::SIGILL);
     if signal == libc::SIGSYS {
-        // Not one of the monitor's calls, so the filter kills the process.
+        // This isn't one of the monitor's calls, so the filter kills the process.
         own(libc::SYS_execve, [0; 6]);
     }
-    // SAFETY: what they read isn't there or doesn't matter; the process ends.
+    // SAFETY: the memory that they read is unmapped or irrelevant; the process ends.
     unsafe {
         match signal {
             libc::SIGFPE => std::arch::asm!("xor eax, eax", "div al", out("eax") _),
@@ -261,7 +262,7 @@ pub(super) const fn of_exception(vector: u64) -> (i32, i32) {
     }
 }
 
-/// A fault of the guest: its handler is called, or it ends.
+/// Raises a fault in the guest: its handler is called, or it ends.
 pub(super) fn force(
     vcpu: &mut Vcpu,
     signal: i32,
@@ -271,7 +272,7 @@ pub(super) fn force(
     error: u64,
 ) {
     let mask = block_all();
-    // One that waits has blocked all signals, and has noted the mask.
+    // A pending signal has blocked all signals, and has noted the mask.
     if vcpu.pending.load(Ordering::Acquire) == 0 {
         vcpu.mask = mask;
     }
@@ -290,12 +291,12 @@ pub(super) fn force(
     }
 }
 
-/// The signal that waits: the guest goes on in its handler.
+/// Continues the guest in its handler for the pending signal.
 pub(super) fn deliver(vcpu: &mut Vcpu) {
     let signal = vcpu.pending.swap(0, Ordering::AcqRel);
     let mut info = vcpu.info;
     if signal == libc::SIGSYS as u32 {
-        // Where the guest has made the call that its filter traps, not where the monitor has.
+        // The address is that of the guest's call that its filter traps, not of the monitor's.
         info[16..24].copy_from_slice(&vcpu.registers.rip.to_ne_bytes());
         // A forced signal can't be ignored.
         let handler = action(vcpu, signal).map_or(0, |action| action[HANDLER]);
@@ -307,21 +308,21 @@ pub(super) fn deliver(vcpu: &mut Vcpu) {
     restore_mask(vcpu.mask);
 }
 
-/// What `rt_sigreturn` takes, from the address at the end of a handler on.
+/// The words that `rt_sigreturn` reads, from the address at the end of a handler on.
 const CONTEXT_WORDS: usize = 38;
 const INFO_BYTES: u64 = 128;
 const FRAME_BYTES: u64 = 8 + 8 * CONTEXT_WORDS as u64 + INFO_BYTES;
-/// Where the kernel's own words are in the legacy part of the vector registers.
+/// The offset of the kernel's own words in the legacy part of the vector registers.
 const SOFTWARE: usize = frame::MAGIC_1_AT;
 
-/// Writes a frame, and has the guest go on in its handler.
+/// Writes a frame, and continues the guest in its handler.
 fn enter(vcpu: &mut Vcpu, signal: u32, info: &[u8; 128], cause: [u64; 3]) {
     const RED_ZONE: u64 = 128;
     let Some(action) = action(vcpu, signal) else {
         die(libc::SIGSEGV);
     };
     if action[HANDLER] <= NO_HANDLER {
-        // A signal for the monitor's own handler that the guest doesn't handle, or has just ceased to.
+        // A signal for the monitor's own handler that the guest doesn't handle, or no longer.
         match action[HANDLER] {
             0 => die(signal as i32),
             _ => return,
@@ -431,9 +432,9 @@ fn put_vectors(vcpu: &mut Vcpu, to: u64, xsave_bytes: u64) -> i64 {
     }
 }
 
-/// Reads the vector registers from a frame in the guest's memory; the components that it has. As in the kernel, that is what the
-/// frame says if both its magic numbers are there, and the oldest form if not. What is read is what KVM takes: components that
-/// there are.
+/// Reads the vector registers from a frame in the guest's memory; returns their components. As in the kernel, they are
+/// those that the frame lists if both its magic numbers are present, otherwise the oldest form. The registers are in
+/// KVM's form, with existing components only.
 fn get_frame(vcpu: &mut Vcpu, place: u64) -> Option<u64> {
     const OLDEST: u64 = 3;
     let state = vcpu.state();
@@ -471,11 +472,11 @@ fn get_frame(vcpu: &mut Vcpu, place: u64) -> Option<u64> {
     Some(known & stored & all)
 }
 
-/// Where the header of the vector registers is, and its size.
+/// The offset of the header of the vector registers, and its size.
 const HEADER: usize = 512;
 const HEADER_BYTES: usize = 64;
 
-/// Back from a handler.
+/// Returns from a handler.
 pub(super) fn sigreturn(vcpu: &mut Vcpu) {
     let mut bytes = [[0_u8; 8]; CONTEXT_WORDS];
     if get(vcpu.state(), vcpu.registers.rsp, bytes.as_flattened_mut()) != 0 {
@@ -536,7 +537,7 @@ pub(super) fn set_action(vcpu: &mut Vcpu, args: &[u64; 6]) -> i64 {
     const WORDS: usize = 4;
     let [signal, new, old, size, ..] = *args;
     let before = action(vcpu, signal as u32);
-    // The kernel and the filter are asked first whether it may be: with nothing to do, and then for what is wanted.
+    // The kernel and the filter check the call twice first: without an action, and then with the requested one.
     let asked = [signal, 0, 0, size, 0, 0];
     let result = call::guest(libc::SYS_rt_sigaction as u64, &asked, &vcpu.pending);
     if result != 0 {
@@ -567,7 +568,7 @@ pub(super) fn set_action(vcpu: &mut Vcpu, args: &[u64; 6]) -> i64 {
     }
 }
 
-/// `rt_sigprocmask`: the kernel does it, but for the signals that the monitor needs.
+/// `rt_sigprocmask`: the kernel executes it, except for the signals that the monitor needs.
 pub(super) fn set_mask(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     let result = call::guest(nr, args, &vcpu.pending);
     if result == 0 && args[1] != 0 {
@@ -587,8 +588,8 @@ pub(super) fn set_stack(vcpu: &mut Vcpu, args: &[u64; 6]) -> i64 {
     let [base, size, flags] = vcpu.signal_stack;
     let is_on_stack = is_inside(vcpu.registers.rsp, base, size);
     let mut bytes = [[0_u8; 8]; 3];
-    // The kernel and the filter are asked first. That the kernel knows the stack, too, changes nothing: no handler of the
-    // monitor is on it.
+    // The kernel and the filter check the call first. The kernel then has the stack, too, which has no effect: no
+    // handler of the monitor runs on it.
     let made = [new, 0, 0, 0, 0, 0];
     let result = call::guest(libc::SYS_sigaltstack as u64, &made, &vcpu.pending);
     if result != 0 {
@@ -622,7 +623,7 @@ pub(super) fn set_stack(vcpu: &mut Vcpu, args: &[u64; 6]) -> i64 {
     0
 }
 
-/// Writes to the guest's memory; `EFAULT` if it may not write there itself.
+/// Writes to the guest's memory; `EFAULT` if the guest itself may not write there.
 pub(super) fn put(state: &State, to: u64, bytes: &[u8]) -> i64 {
     let count = bytes.len() as u64;
     if state.is_host(to, count) {

@@ -1,8 +1,8 @@
 //! From a program's execution to its first instruction in a machine.
 //!
-//! The kernel executes programs, so that interpreters, descriptors, the stack and the process's name are as they always are.
-//! In the memory that a program begins with nothing is the monitor's. The [tracer](crate::kvm) maps the monitor's code and an
-//! area there, writes the beginning of the area, and has the task go on here.
+//! The kernel executes programs, so interpreters, descriptors, the stack and the process's name are the native ones.
+//! The memory that a program begins with contains no part of the monitor. The [tracer](crate::kvm) maps the monitor's
+//! code and an area there, writes the beginning of the area, and continues the task here.
 
 use std::arch::x86_64::{__cpuid_count, _xgetbv};
 use std::ops::Range;
@@ -22,11 +22,11 @@ use super::{descriptors, machine, shim, signals, tables};
 use crate::sys::image::Snapshot;
 use crate::sys::mappings::{Mapping, each_of};
 
-/// What machines take whose guests are programs that this process has started.
+/// The resources for machines whose guests are programs that this process has started.
 #[derive(Debug)]
 pub(crate) struct Machine<'a> {
     pub(crate) kvm: BorrowedFd<'a>,
-    /// A descriptor by which nothing can be done, for numbers that are to be taken.
+    /// A descriptor without any access, which reserves numbers.
     pub(crate) place: BorrowedFd<'a>,
     pub(crate) exit: Exit,
     pub(crate) code: Snapshot,
@@ -41,7 +41,7 @@ pub(crate) struct Machine<'a> {
 impl Body for Machine<'_> {
     fn prepare(&self) -> Result<(), Errno> {
         const GET: libc::c_ulong = 0xffff_ffff;
-        // A program at the same addresses as another would be where the monitor's code is to be.
+        // Without randomization, a program's addresses would conflict with the monitor's code.
         // SAFETY: takes numbers only.
         unsafe {
             let persona = libc::personality(GET);
@@ -50,7 +50,7 @@ impl Body for Machine<'_> {
         Ok(())
     }
 
-    /// Puts the descriptors that programs are to begin with at their numbers.
+    /// Moves the descriptors that programs begin with to their numbers.
     fn run(&self) -> Option<Errno> {
         match own(libc::SYS_unshare, [libc::CLONE_FILES as u64, 0, 0, 0, 0, 0]) {
             0 => {}
@@ -60,7 +60,7 @@ impl Body for Machine<'_> {
         let places = [(self.kvm, KVM_FD), code, (self.place, PLACE_FD)];
         let mut problems = places.into_iter().filter_map(|(fd, index)| {
             let wanted = u64::from((self.first_fd + index) as u32);
-            // What is there would be closed by `execve`.
+            // A descriptor at this number would be closed by `execve`.
             own(libc::SYS_close, [wanted, 0, 0, 0, 0, 0]);
             let args = [fd.as_raw_fd() as u64, libc::F_DUPFD as u64, wanted, 0, 0, 0];
             match own(libc::SYS_fcntl, args) {
@@ -83,17 +83,17 @@ impl Machine<'_> {
 /// A program that has been executed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Executed<'a> {
-    /// Where it begins, and with which stack.
+    /// Its entry and stack.
     pub(crate) entry: u64,
     pub(crate) stack: u64,
     /// The signals that it begins with as blocked and as ignored.
     pub(crate) mask: u64,
     pub(crate) ignored: u64,
-    /// Its memory, as the kernel lists it.
+    /// Its memory, in the kernel's list.
     pub(crate) maps: &'a [u8],
 }
 
-/// What is written to an area for a monitor to begin, at which address; and where that task goes on, with which stack.
+/// The initial bytes of a monitor's area with their address, and the address and stack at which the task continues.
 #[derive(Debug)]
 pub(crate) struct Beginning {
     pub(crate) at: u64,
@@ -103,7 +103,7 @@ pub(crate) struct Beginning {
 }
 
 impl Beginning {
-    /// For a program, in an area at this address.
+    /// The beginning for a program, in an area at this address.
     pub(crate) fn new(
         machine: &Machine<'_>,
         program: &Executed<'_>,
@@ -123,19 +123,19 @@ impl Beginning {
         note_memory(state, machine, program.maps, area.clone())?;
         let at = state_at(area.start);
         let len_bytes = size_of::<State>();
-        // SAFETY: of the area above, which nobody else uses.
+        // SAFETY: of the area above, which no other code uses.
         let bytes = unsafe { std::slice::from_raw_parts(own_area.state().cast::<u8>(), len_bytes) };
         Ok(Beginning {
             at,
             bytes: bytes.to_vec(),
             ip: begin as *const () as u64,
-            // As behind a call.
+            // As after a call.
             stack: at + STACKS + STACK_BYTES - 8,
         })
     }
 }
 
-/// Notes what of a program's memory is the host's, and what may be executed.
+/// Notes the host's part of a program's memory, and its executable part.
 fn note_memory(
     state: &State,
     machine: &Machine<'_>,
@@ -172,7 +172,7 @@ extern "sysv64" fn begin(on_stack: u64) -> ! {
     }
 }
 
-/// Makes the machine and its first thread; the end of that thread's stack.
+/// Creates the machine and its first thread; returns the end of that thread's stack.
 fn make(state: &State) -> Result<u64, Errno> {
     const FIRST: usize = 0;
     const NO_MEMORY: Errno = Errno(libc::ENOMEM);
@@ -207,7 +207,7 @@ fn make(state: &State) -> Result<u64, Errno> {
 /// The signals that a monitor begins with as blocked: all that it doesn't need itself.
 pub(crate) const BLOCKED: u64 = !signals::OWN;
 
-/// Shows the machine what is the monitor's in it.
+/// Maps the monitor's pages in the machine.
 fn show_pages(state: &State) -> Option<()> {
     let is_user = true;
     let mut is_done = tables::show(state, state.shim(), is_user, false, true);
@@ -221,7 +221,8 @@ fn show_pages(state: &State) -> Option<()> {
     is_done.then_some(())
 }
 
-/// The monitor's descriptors are the last that every process may have, without those that a program inherits if that is possible.
+/// Returns the first of the monitor's descriptors, which are the last numbers that every process may have, without
+/// inherited ones if possible.
 pub(crate) fn first_fd() -> Result<i32, Errno> {
     const USUAL: u64 = 1024;
     const LEAST: u64 = 64;
@@ -242,14 +243,14 @@ pub(crate) fn first_fd() -> Result<i32, Errno> {
             return Ok(fd as i32);
         }
     }
-    // Then it may lose those that it inherits.
+    // Otherwise the program may lose inherited descriptors.
     match end.checked_sub(OWN_FDS) {
         Some(first @ LEAST..) => Ok(first as i32),
         _ => Err(Errno(libc::EMFILE)),
     }
 }
 
-/// Which vector registers a guest has: those of the host that fit into KVM's classic form.
+/// Sets the vector registers of a guest: those of the host that fit into KVM's classic form.
 fn set_vector_sizes(state: &State) {
     /// x87, SSE, AVX, AVX-512 and PKRU.
     const KNOWN: u64 = 0x2e7;

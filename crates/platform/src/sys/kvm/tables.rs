@@ -1,11 +1,12 @@
 //! The guest's page tables: the same addresses as in this process, for pages that it may use.
 //!
-//! An entry is made when the guest faults, after the kernel has populated the page with the access that is wanted: the
-//! kernel knows what is mapped and how. So entries are a cache. What takes memory away makes the kernel tell KVM, which
-//! then fails to run the guest; all entries are forgotten, and the guest's own fault says where. Whether a page may be
-//! executed the kernel doesn't tell, so the monitor notes it in a bit of the entry when memory is mapped or protected.
+//! An entry is made when the guest faults, after the kernel has populated the page with the requested access: the
+//! mappings are the kernel's. So entries are a cache. When the kernel unmaps memory, it notifies KVM, which then fails
+//! to run the guest; all entries are cleared, and the guest's own fault provides the address. The kernel doesn't report
+//! whether a page is executable, so the monitor notes it in a bit of the entry when memory is mapped or protected.
 //!
-//! The machine has physical memory in pieces of 256 MiB, in the order in which the guest uses the pieces of its addresses.
+//! The machine has physical memory in pieces of 256 MiB, in the order in which the guest uses these pieces of its
+//! addresses.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +14,7 @@ use super::area::{MAX_CHUNKS, MAX_TABLES, PAGE, State, TABLES, pointer};
 use super::call::{self, own};
 use super::machine;
 
-/// The end of what a process can map.
+/// The end of the addresses that a process can map.
 pub(super) const USER_END: u64 = 0x7fff_ffff_f000;
 /// The size of a piece of memory, as a power of two.
 const CHUNK_BITS: u32 = 28;
@@ -22,19 +23,19 @@ const PRESENT: u64 = 1;
 const WRITABLE: u64 = 1 << 1;
 const USER: u64 = 1 << 2;
 const USED: u64 = 1 << 5 | 1 << 6;
-/// Ours: the page may be executed.
+/// A bit of the monitor's: the page may be executed.
 const EXECUTABLE: u64 = 1 << 9;
 const NO_EXECUTE: u64 = 1 << 63;
 const FRAME: u64 = 0x000f_ffff_ffff_f000;
 
-/// How much is populated at once for who uses one page after the other.
+/// The bytes that are populated at once for sequential access.
 const RUN_BYTES: u64 = 16 * PAGE;
 
 /// The bits of a fault's error code.
 const BY_WRITE: u64 = 1 << 1;
 const BY_FETCH: u64 = 1 << 4;
 
-/// What a fault is to the guest, if not resolved.
+/// An unresolved fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// There is no memory, or none for this access: signal and code.
@@ -57,7 +58,7 @@ pub(super) fn root(state: &State) -> Option<u64> {
     })
 }
 
-/// The physical address of a byte of this process; its piece gets memory if it has none.
+/// The physical address of a byte of this process; its piece is added to the machine if needed.
 fn physical(state: &State, address: u64) -> Option<u64> {
     let piece = (address >> CHUNK_BITS) as u32;
     let count = state.chunk_count.load(Ordering::Relaxed) as usize;
@@ -79,7 +80,7 @@ fn physical(state: &State, address: u64) -> Option<u64> {
 
 fn add_memory(state: &State, index: usize, piece: u32) -> bool {
     let first = u64::from(piece) << CHUNK_BITS;
-    // The first piece begins at 0, which nothing can be mapped at, and the last isn't whole.
+    // The first piece begins at 0, which can't be mapped, and the last is incomplete.
     let len_bytes = (1 << CHUNK_BITS).min(USER_END - first);
     machine::set_memory(
         state,
@@ -90,7 +91,7 @@ fn add_memory(state: &State, index: usize, piece: u32) -> bool {
     )
 }
 
-/// Gives a new machine the memory that a former one had.
+/// Adds the memory that a former machine had to a new one.
 pub(super) fn add_all(state: &State) -> bool {
     let count = state.chunk_count.load(Ordering::Relaxed) as usize;
     let mut chunks = state.chunks.iter().take(count).enumerate();
@@ -108,9 +109,9 @@ fn new_table(state: &State) -> Option<u64> {
     Some(at)
 }
 
-/// Whether there are tables for all pages of so many bytes, wherever they are.
+/// Whether the tables suffice for all pages of so many bytes, at any addresses.
 pub(super) fn has_room(state: &State, len_bytes: u64) -> bool {
-    /// What a table of the lowest level shows, and some above it.
+    /// The bytes that a table of the lowest level maps, and some tables above it.
     const TABLE_BYTES: u64 = 512 * PAGE;
     const ABOVE: u64 = 8;
     let left = MAX_TABLES - state.table_count.load(Ordering::Relaxed).min(MAX_TABLES);
@@ -118,7 +119,7 @@ pub(super) fn has_room(state: &State, len_bytes: u64) -> bool {
     len_bytes / TABLE_BYTES + upper + ABOVE <= u64::from(left)
 }
 
-/// Where this process has what an entry points to.
+/// The address in this process of the memory of an entry.
 fn process_address(state: &State, entry: u64) -> u64 {
     let address = entry & FRAME;
     let index = (address >> CHUNK_BITS) as usize - 1;
@@ -129,7 +130,8 @@ fn process_address(state: &State, entry: u64) -> u64 {
     u64::from(piece) << CHUNK_BITS | address & ((1 << CHUNK_BITS) - 1)
 }
 
-/// The entry of a page; its tables are made if wanted. `Err` is the bytes that have no table.
+/// The entry of a page; missing tables are created if `is_made`. `Err` is the number of bytes that the missing table
+/// would map.
 fn entry(state: &State, address: u64, is_made: bool) -> Result<&AtomicU64, u64> {
     let mut table = state.base() + TABLES;
     for level in (1..4).rev() {
@@ -154,7 +156,7 @@ fn slot<'a>(table: u64, address: u64, shift: u32) -> &'a AtomicU64 {
     unsafe { AtomicU64::from_ptr(pointer(place)) }
 }
 
-/// Shows the guest a page of the monitor.
+/// Maps a page of the monitor in the machine.
 pub(super) fn show(
     state: &State,
     address: u64,
@@ -175,7 +177,7 @@ pub(super) fn show(
     })
 }
 
-/// Has a page of the guest's where the machine has no memory.
+/// Maps a page of the guest to an address without memory.
 pub(super) fn show_nothing(state: &State, address: u64, physical: u64) -> bool {
     state.locked(|| {
         let Ok(entry) = entry(state, address, true) else {
@@ -205,7 +207,7 @@ pub(super) fn resolve(state: &State, address: u64, error: u64) -> Result<(), Fau
         false => (POPULATE_READ, PRESENT | USER),
     };
     let populate = |len_bytes| own(libc::SYS_madvise, [page, len_bytes, advice, 0, 0, 0]);
-    // Who has used the page before will use those behind.
+    // Access is sequential if the page before has been used.
     let is_run = before & wanted == wanted && error & BY_FETCH == 0;
     if is_run && !state.is_host(page, RUN_BYTES) && populate(RUN_BYTES) == 0 {
         let mut pages = (page..page + RUN_BYTES).step_by(PAGE as usize);
@@ -218,7 +220,7 @@ pub(super) fn resolve(state: &State, address: u64, error: u64) -> Result<(), Fau
         0 => {}
         // A signal comes first, or another thread changes the mapping.
         libc::EINTR | libc::EAGAIN => return Ok(()),
-        // A stack grows by being used.
+        // A stack grows when it is used.
         libc::ENOMEM if call::is_readable(address) => return Ok(()),
         libc::ENOMEM => return Err(Fault::Signal(libc::SIGSEGV, SEGV_MAPERR)),
         libc::EFAULT => return Err(Fault::Signal(libc::SIGBUS, BUS_ADRERR)),
@@ -227,7 +229,7 @@ pub(super) fn resolve(state: &State, address: u64, error: u64) -> Result<(), Fau
     show_guests(state, page, is_write)
 }
 
-/// What is known of a page.
+/// The entry of a page, or 0.
 fn known(state: &State, page: u64) -> u64 {
     state.locked(|| entry(state, page, false).map_or(0, |entry| entry.load(Ordering::Relaxed)))
 }
@@ -250,7 +252,7 @@ fn show_guests(state: &State, page: u64, is_write: bool) -> Result<(), Fault> {
     })
 }
 
-/// Calls this with the entries of these bytes that have a table.
+/// Calls `change` with the entries of these bytes that have a table.
 fn for_each(state: &State, address: u64, len_bytes: u64, change: impl Fn(&AtomicU64)) {
     let end = address.saturating_add(len_bytes).min(USER_END);
     let mut page = address & !(PAGE - 1);
@@ -267,7 +269,7 @@ fn for_each(state: &State, address: u64, len_bytes: u64, change: impl Fn(&Atomic
     });
 }
 
-/// Forgets what is known of these bytes: they are mapped otherwise, and may be executed or not.
+/// Clears the entries of these bytes, which have a new mapping, and notes whether they are executable.
 pub(super) fn remap(state: &State, address: u64, len_bytes: u64, is_executable: bool) -> bool {
     if state.is_host(address, len_bytes) {
         return true;
@@ -297,7 +299,7 @@ pub(super) fn is_executable(state: &State, address: u64) -> bool {
     known(state, address & !(PAGE - 1)) & EXECUTABLE != 0
 }
 
-/// Forgets which pages there are: the next use of each asks the kernel again.
+/// Clears all entries: the next use of each page queries the kernel again.
 pub(super) fn forget_all(state: &State) {
     for_each(state, 0, USER_END, |entry| {
         let value = entry.load(Ordering::Relaxed);
@@ -307,7 +309,7 @@ pub(super) fn forget_all(state: &State) {
     });
 }
 
-/// Whether an entry shows a page of the monitor, or that there is none.
+/// Whether an entry maps a page of the monitor, or the page without memory.
 fn is_own(state: &State, entry: u64) -> bool {
     let is_present = entry & PRESENT != 0;
     let is_nothing = entry & FRAME < 1 << CHUNK_BITS;

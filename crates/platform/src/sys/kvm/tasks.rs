@@ -1,7 +1,7 @@
 //! New threads and processes of a guest.
 //!
-//! A task that shares memory gets a thread of the same machine; it is made before the task, so that all processes with
-//! this memory have its descriptor. A process with a copy of the memory makes a machine of its own.
+//! A task that shares memory gets a thread of the same machine, which is created before the task, so that all processes
+//! with this memory have its descriptor. A process with a copy of the memory creates its own machine.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,7 +15,7 @@ use super::signals;
 use super::tables;
 use super::vcpu::{Entry, Vcpu};
 
-/// What a place is: free, taken by a thread, or by one that is about to end.
+/// The states of a place: free, used by a thread, or by one that is about to end.
 const FREE: u32 = 0;
 const USED: u32 = 1;
 const LEAVING: u32 = 2;
@@ -46,7 +46,7 @@ pub(super) fn create(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6]) -> i64 {
     }
 }
 
-/// A task with the same memory.
+/// Creates a task with the same memory.
 fn share(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
     let state = vcpu.state();
     let is_thread = flags & libc::CLONE_THREAD as u64 != 0;
@@ -80,8 +80,8 @@ fn share(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
     result
 }
 
-/// Gives back what a task was to have that isn't there. A process that has borrowed the memory has given it back, even if it was
-/// killed.
+/// Releases the place of a task that hasn't been created or has ended. A process that has borrowed the memory has
+/// returned it, even if it was killed.
 fn abandon(state: &State, index: usize) {
     let new = Vcpu::at(state.stack_of(index));
     if new.is_borrower {
@@ -91,7 +91,7 @@ fn abandon(state: &State, index: usize) {
     state.in_use[index].store(FREE, Ordering::Release);
 }
 
-/// What a new task begins with.
+/// Sets the initial state of a new task.
 fn prepare(vcpu: &mut Vcpu, new: &mut Vcpu, args: &[u64; 6], flags: u64) {
     let has = |flag: i32| flags & flag as u64 != 0;
     let [_, stack, _, _, tls, _] = *args;
@@ -110,7 +110,7 @@ fn prepare(vcpu: &mut Vcpu, new: &mut Vcpu, args: &[u64; 6], flags: u64) {
     if has(libc::CLONE_SETTLS) {
         new.fs_base = tls;
     }
-    // Without them the task would begin with registers of nobody.
+    // Without them the task would begin with arbitrary registers.
     if let Err(errno) = machine::get_vectors(vcpu.fd, &mut new.vectors) {
         vcpu.state().fail(errno);
     }
@@ -119,7 +119,7 @@ fn prepare(vcpu: &mut Vcpu, new: &mut Vcpu, args: &[u64; 6], flags: u64) {
     new.failures = 0;
 }
 
-/// A free place with its thread of the machine, and the handlers that a task will have there.
+/// Reserves a free place with its thread of the machine, and the handlers that a task will have there.
 fn reserve(vcpu: &Vcpu, is_thread: bool) -> Option<(usize, i32, usize)> {
     let state = vcpu.state();
     let index = take(state)?;
@@ -147,13 +147,13 @@ fn take(state: &State) -> Option<usize> {
     (0..MAX_VCPUS).find(free)
 }
 
-/// Whether a machine has other tasks than one.
+/// Whether a machine has more than one task.
 pub(super) fn are_several(state: &State) -> bool {
     let is_used = |flag: &&AtomicU32| flag.load(Ordering::Acquire) == USED;
     state.in_use.iter().filter(is_used).count() > 1
 }
 
-/// A process with a copy of the memory.
+/// Creates a process with a copy of the memory.
 fn copy(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
     const STACK: usize = 1;
     let state = vcpu.state();
@@ -191,7 +191,7 @@ fn copy(vcpu: &mut Vcpu, nr: u64, args: &[u64; 6], flags: u64) -> i64 {
     become_first(vcpu)
 }
 
-/// In the new process: a machine of its own, in which the only thread is this one.
+/// In the new process: creates its own machine, with this thread as the only one.
 fn become_first(vcpu: &mut Vcpu) -> ! {
     let state = vcpu.state();
     state.lock.store(0, Ordering::Release);
@@ -213,7 +213,7 @@ fn become_first(vcpu: &mut Vcpu) -> ! {
     call::start(vcpu.stack_end())
 }
 
-/// The end of a thread. The filter is asked first: after that nothing can keep it from ending.
+/// Ends a thread. The filter is tested first: afterwards the end is certain.
 pub(super) fn exit(vcpu: &mut Vcpu, args: &[u64; 6]) -> i64 {
     const NR: u64 = libc::SYS_exit as u64;
     if vcpu.is_borrower {
@@ -228,13 +228,14 @@ pub(super) fn exit(vcpu: &mut Vcpu, args: &[u64; 6]) -> i64 {
     }
     let state = vcpu.state();
     if leave(vcpu) {
-        // KVM has a thread of its own in this process, which would go on.
+        // KVM has a thread of its own in this process, which would keep the process alive.
         machine::destroy(state);
     }
     call::exit(args[0], &state.in_use[vcpu.index])
 }
 
-/// A thread is about to end: whether it is the last. Its place is free when it makes no use of its stack any more.
+/// Marks a thread that is about to end; returns whether it is the last. Its place is free when its stack is no longer
+/// used.
 fn leave(vcpu: &Vcpu) -> bool {
     let state = vcpu.state();
     state.locked(|| {
@@ -244,7 +245,7 @@ fn leave(vcpu: &Vcpu) -> bool {
     })
 }
 
-/// The end of a thread that the filter kills. Its kernel's thread is still there to give its place back.
+/// The end of a thread that the filter kills. Its kernel thread still runs to release the place.
 pub(super) extern "sysv64" fn killed(on_stack: u64) -> ! {
     const BY_SIGNAL: u64 = libc::SIGSYS as u64;
     let vcpu = Vcpu::at(on_stack);

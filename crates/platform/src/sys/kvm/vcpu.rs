@@ -1,4 +1,4 @@
-//! A thread of the guest: a thread of this process that runs its part of the machine and does what it exits for.
+//! A thread of the guest: a thread of this process that runs its part of the machine and handles its exits.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,48 +14,48 @@ use super::machine::{self, VECTORS_BYTES};
 use super::tables::{self, Fault};
 use super::{calls, shim, signals};
 
-/// A thread. It stands at the lowest address of its stack, where handlers of signals find it.
+/// A thread. It is at the lowest address of its stack, where signal handlers find it.
 #[repr(C)]
 pub(super) struct Vcpu {
     pub(super) state: *const State,
     pub(super) index: usize,
     pub(super) fd: i32,
-    /// A signal that waits to be handled by the guest, or 0.
+    /// The pending signal for the guest, or 0.
     pub(super) pending: AtomicU32,
-    /// What the kernel has told about it.
+    /// The kernel's information about it.
     pub(super) info: [u8; 128],
-    /// The mask when it came.
+    /// The mask when the signal came.
     pub(super) mask: u64,
-    /// Which handlers of signals it has.
+    /// The index of its signal handlers.
     pub(super) handlers: usize,
-    /// Its stack for signals: address, size, flags.
+    /// Its signal stack: address, size, flags.
     pub(super) signal_stack: [u64; 3],
     /// Whether it is a process that has borrowed its parent's memory.
     pub(super) is_borrower: bool,
-    /// If it is one, which threads' descriptors that process has.
+    /// If it is such a process, the threads whose descriptors it has.
     pub(super) lent: Known,
-    /// And the limit of descriptors with which it is to begin.
+    /// The limit of descriptors that such a process begins with.
     pub(super) limit: Limit,
     /// The registers of the guest, when it is not running.
     pub(super) registers: kvm_regs,
-    /// By what they get into the machine.
+    /// The way in that the registers are set in the machine.
     pub(super) entry: Entry,
     pub(super) fs_base: u64,
     pub(super) gs_base: u64,
-    /// The place of a task that it is about to make, plus 1, or 0.
+    /// The place of a task that it is about to create, plus 1, or 0.
     pub(super) making: usize,
-    /// How often the machine has failed in a row for want of memory.
+    /// The number of failures of the machine in a row for lack of memory.
     pub(super) failures: u32,
     pub(super) vectors: [u8; VECTORS_BYTES],
 }
 
 const _: () = assert!(size_of::<Vcpu>() < STACK_BYTES as usize / 4);
 
-/// Where the machine is, and so how its thread gets other registers.
+/// The state of the machine, which determines how its registers are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Entry {
-    /// It has not run: everything is to be set.
+    /// It has not run: all registers are to be set.
     New = 0,
     /// In the guest's code.
     InGuest,
@@ -68,7 +68,7 @@ pub(super) enum Entry {
 /// The flags that a guest may have.
 const FLAGS: u64 = 0x25_4dd5;
 const ALWAYS: u64 = 0x202;
-/// The machine has stopped for what no guest of ours does.
+/// The machine has stopped for a reason that no guest causes.
 const NO_EXIT: Errno = Errno(libc::EPROTO);
 /// The flags in the shim.
 const IN_SHIM: u64 = 2;
@@ -88,15 +88,15 @@ pub(super) extern "sysv64" fn thread_entry(on_stack: u64) -> ! {
 }
 
 impl Vcpu {
-    /// Where the thread is on whose stack this address is.
+    /// The address of the thread whose stack contains this address.
     pub(super) const fn place(on_stack: u64) -> *mut Vcpu {
         pointer(on_stack & !(STACK_BYTES - 1))
     }
 
-    /// The thread on whose stack this address is.
+    /// The thread whose stack contains this address.
     pub(super) fn at<'a>(on_stack: u64) -> &'a mut Vcpu {
-        // SAFETY: stacks begin at multiples of their size, with a thread that only its own task and the one that creates it
-        // use. Zeros are a value.
+        // SAFETY: stacks begin at multiples of their size, with a thread that only its own task and its creator use.
+        // Zeros are a value.
         unsafe { &mut *Vcpu::place(on_stack) }
     }
 
@@ -114,7 +114,7 @@ impl Vcpu {
         self.state().stack_of(self.index) + STACK_BYTES
     }
 
-    /// Gives the machine's thread all its registers.
+    /// Sets all registers of the machine's thread.
     fn begin(&mut self) -> Result<(), Errno> {
         machine::set_system(
             self.state(),
@@ -132,17 +132,17 @@ impl Vcpu {
         unsafe {
             (*self.run()).kvm_valid_regs = u64::from(KVM_SYNC_X86_REGS);
             (*self.run()).kvm_dirty_regs = 0;
-            // What a signal finds that comes before it has run.
+            // Read by a signal that comes before the first run.
             (*self.run()).s.regs.regs = self.registers;
         }
-        // One that waits has blocked all signals, and is delivered first.
+        // A pending signal has blocked all signals, and is delivered first.
         if self.pending.load(Ordering::Acquire) == 0 {
             signals::restore_mask(self.mask);
         }
         Ok(())
     }
 
-    /// Runs the guest until it exits, and does what it wants.
+    /// Runs the guest until it exits, and handles the exit.
     fn step(&mut self) {
         const SIGNALLED: i32 = -call::RESTART as i32;
         let result = call::run(self.fd, &self.pending);
@@ -176,7 +176,7 @@ impl Vcpu {
         unsafe { (*self.run()).s.regs.regs }
     }
 
-    /// Where frames are by which a call returns.
+    /// The address of the return frame of calls.
     fn frame(&self) -> u64 {
         let state = self.state();
         let page = state.vcpu_pages(self.index);
@@ -186,7 +186,7 @@ impl Vcpu {
         }
     }
 
-    /// The privilege level at which calls reach the shim.
+    /// The privilege level of calls in the shim.
     fn ring(&self) -> u32 {
         let known = &self.state().shim_ring;
         match known.load(Ordering::Relaxed) {
@@ -210,7 +210,7 @@ impl Vcpu {
         self.resume();
     }
 
-    /// The guest's registers go back into the machine.
+    /// Returns the guest's registers to the machine.
     pub(super) fn resume(&mut self) {
         if self.pending.load(Ordering::Acquire) != 0 {
             signals::deliver(self);
@@ -236,7 +236,7 @@ impl Vcpu {
         unsafe { pointer::<[u64; 5]>(frame).write(words) };
         registers.rip = shim::return_at(self.state());
         registers.rsp = frame;
-        // What is the shim's own: no single steps.
+        // The shim's own flags: no single steps.
         registers.rflags = IN_SHIM;
         self.set(registers);
     }
@@ -249,7 +249,8 @@ impl Vcpu {
         }
     }
 
-    /// A signal has come. It is delivered if the guest is in its own code, and else at the end of what it is about to do.
+    /// Handles a signal. It is delivered if the guest is in its own code, otherwise after the exit that the guest is
+    /// about to make.
     fn on_interrupt(&mut self) {
         if self.pending.load(Ordering::Acquire) == 0 {
             return;
@@ -258,7 +259,7 @@ impl Vcpu {
         let state = self.state();
         let page = state.shim();
         if shared.rip == shim::return_at(state) {
-            // SAFETY: frames are in pages of this thread; where the guest says otherwise, nothing is read.
+            // SAFETY: frames are in pages of this thread; other addresses from the guest aren't read.
             let words = unsafe { pointer::<[u64; 5]>(self.known_frame(shared.rsp)).read() };
             self.entry = match shared.rsp == self.frame() {
                 true => Entry::InCall,
@@ -271,7 +272,7 @@ impl Vcpu {
                 ..shared
             };
         } else if (page..page + PAGE).contains(&shared.rip) {
-            // It leaves at once; what waits is looked at then.
+            // The machine exits at once; the pending signal is handled then.
             let waiting = self.pending.swap(0, Ordering::AcqRel);
             let result = call::run(self.fd, &self.pending);
             self.pending.fetch_or(waiting, Ordering::AcqRel);
@@ -304,7 +305,7 @@ impl Vcpu {
         }
     }
 
-    /// The kernel has taken memory away that the machine still shows.
+    /// Handles memory that the kernel has unmapped and the machine still maps.
     fn on_lost_memory(&mut self) {
         /// More than any guest loses at once.
         const MOST: u32 = 1000;
