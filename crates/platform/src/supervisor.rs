@@ -9,7 +9,7 @@ use tamis_kernel::tracee::SignalInfo;
 
 use crate::task::{Task, TaskId};
 
-/// The decider about the calls for which a guest's filter returns `notify`.
+/// A handler of the calls that a guest's filter returns `notify` for.
 ///
 /// Platforms with a thread for each task of the guest call it from several threads at once. In-process platforms call
 /// it from a signal handler of the guest's own process: see [`Caps::is_signal_safe`](crate::Caps).

@@ -17,7 +17,7 @@ use crate::task::{Space, Task, TaskId};
 /// `SIGSYS` in a set of signals.
 const OWN_SIGNAL: u64 = 1 << (libc::SIGSYS - 1);
 
-/// The decider about calls.
+/// The source of decisions about calls.
 pub(crate) struct Calls<'a>(Who<'a>);
 
 enum Who<'a> {
@@ -68,7 +68,7 @@ pub(crate) enum Outcome {
     Result(i64),
     /// The guest makes the call itself, after the handler.
     InGuest,
-    /// The guest restarts the call at its place, after the dispatch of this thread has ended, or when it is about to.
+    /// The guest restarts the call at its own instruction; dispatch of this thread has ended, or is about to end.
     Again,
     /// The guest is killed.
     Kill,

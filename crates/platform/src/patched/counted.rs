@@ -243,7 +243,7 @@ impl<'a> Counting<'a> {
     }
 }
 
-/// Whether the program may inspect the addresses of calls after this call of a task.
+/// Whether any code may inspect the addresses of calls after this call of a task.
 fn looks_at_addresses(tid: i32, call: &SeccompData) -> bool {
     /// Syscall user dispatch, except from a range of addresses.
     const DISPATCH: i32 = 59;

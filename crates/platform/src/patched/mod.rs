@@ -91,7 +91,7 @@ pub(crate) struct Patching<'a> {
     filters: Option<u32>,
 }
 
-/// The way in that a guest's calls are handed over.
+/// The settings for handing over a guest's calls.
 #[derive(Debug)]
 pub(crate) struct How {
     numbers: Numbers,
@@ -105,7 +105,7 @@ pub(crate) fn knows_memory() -> bool {
     memory::is_shared(own, own) == Ok(true)
 }
 
-/// The way to hand over the calls of a guest with this filter, if it is possible: the filter must allow the calls by
+/// The settings for handing over the calls of a guest with this filter, if possible: the filter must allow the calls by
 /// which the stub waits, and mustn't depend on addresses, which are those of trampolines.
 pub(crate) fn how(
     program: &Program,

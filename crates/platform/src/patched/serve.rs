@@ -47,7 +47,7 @@ pub(crate) struct Desk<'a> {
     unpatch: Option<&'a AtomicBool>,
 }
 
-/// The way in that a signal handler in the guest makes forwarded calls: it sets signal masks in its own way. The kernel
+/// The treatment of forwarded calls by a signal handler in the guest: it sets signal masks in its own way. The kernel
 /// notifies the calls that it makes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handler {

@@ -46,7 +46,7 @@ pub(super) fn load(program: &Program, has_vdso: bool) -> Result<(u64, u64), Errn
     ))
 }
 
-/// Maps an image; returns what is added to its addresses.
+/// Maps an image; returns the offset to be added to its addresses.
 fn map_image(image: &Image) -> Result<u64, Errno> {
     let (first, end) = image.span();
     let (wish, fixed) = match image.is_movable {

@@ -12,7 +12,7 @@ use super::{
 use crate::in_process::calls::{Outcome, Thread};
 use crate::in_process::filter::OURS;
 
-/// The ways in that the handler returns: at once; by `rt_sigreturn`; to the `syscall` for calls of the guest and then
+/// The return paths of the handler: at once; by `rt_sigreturn`; to the `syscall` for calls of the guest and then
 /// to the interrupted code; to that `syscall`, for a call that doesn't return; to a handler of the guest.
 pub(super) const AT_ONCE: u32 = 0;
 pub(super) const BY_KERNEL: u32 = 1;
@@ -242,8 +242,8 @@ fn in_guest(call: &SeccompData, context: &mut [u64; WORDS]) -> u32 {
     }
     if call.args[STACK] != 0 && write(stack, &context[RIP].to_ne_bytes()) == Ok(size_of::<u64>()) {
         context[ARGS[STACK]] = stack;
-        // Another process has no stub: its supervisor wouldn't count it out after a kill, nor could it be notified of
-        // calls that other threads wait for.
+        // Another process has no stub: it would stay counted if it was killed, and couldn't be informed of
+        // events that other threads wait for.
         let is_thread = call.args[0] & libc::CLONE_THREAD as u64 != 0;
         if is_thread && has_fs_base && calls().is_there() {
             HAS_THREADS.store(true, Ordering::Relaxed);

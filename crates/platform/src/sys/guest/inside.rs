@@ -72,7 +72,7 @@ pub(super) fn enter(thread: &mut Thread) {
         set_fs_base(host);
         COUNTS.fetch_add(ONE, Ordering::SeqCst);
     } else {
-        // Handlers that run already have the FS base that they expect.
+        // Handlers that already run have the FS base that they expect.
         COUNTS.fetch_add(ONE | OPEN, Ordering::SeqCst);
     }
     thread.is_inside = true;

@@ -68,7 +68,7 @@ pub(super) const fn state_at(area: u64) -> u64 {
     area.next_multiple_of(STACK_BYTES)
 }
 
-/// The way in that calls leave the machine.
+/// The exit from the machine that calls use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Exit {

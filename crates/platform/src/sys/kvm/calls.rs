@@ -174,7 +174,7 @@ fn error_of_hosts(nr: i64, first: u64, len_bytes: u64) -> i64 {
     let is_beyond = end.is_none_or(|end| end > tables::USER_END);
     match nr {
         libc::SYS_madvise | libc::SYS_mprotect => ENOMEM,
-        // The same error as for addresses beyond user space.
+        // As natively for addresses beyond user space.
         libc::SYS_mmap if is_beyond => ENOMEM,
         libc::SYS_munmap if is_beyond => EINVAL,
         _ => EPERM,

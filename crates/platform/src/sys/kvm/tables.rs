@@ -119,7 +119,7 @@ pub(super) fn has_room(state: &State, len_bytes: u64) -> bool {
     len_bytes / TABLE_BYTES + upper + ABOVE <= u64::from(left)
 }
 
-/// The address in this process of the memory of an entry.
+/// The address in this process that an entry points to.
 fn process_address(state: &State, entry: u64) -> u64 {
     let address = entry & FRAME;
     let index = (address >> CHUNK_BITS) as usize - 1;

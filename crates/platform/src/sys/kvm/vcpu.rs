@@ -38,7 +38,7 @@ pub(super) struct Vcpu {
     pub(super) limit: Limit,
     /// The registers of the guest, when it is not running.
     pub(super) registers: kvm_regs,
-    /// The way in that the registers are set in the machine.
+    /// The state that decides how the registers are set in the machine.
     pub(super) entry: Entry,
     pub(super) fs_base: u64,
     pub(super) gs_base: u64,
