@@ -105,7 +105,7 @@ const KILLS_THREAD: Action = Action::new(ActionKind::Trap, KILL_MARK);
 /// The number of instructions about the tracer's calls.
 const TRACERS_INSNS: usize = 5;
 
-/// The action for tested calls that the guest's filter allows: the monitor recognizes it.
+/// The action for tested calls that the guest's filter allows: the monitor recognises it.
 const NOT_MADE: Action = Action::errno(WOULD_BE_MADE);
 
 /// The kernel's answer to `trace` without a tracer.

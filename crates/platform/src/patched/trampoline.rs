@@ -5,7 +5,7 @@
 //! lets the kernel decide, so a wrong entry costs time and never allows a call. Only `rcx` and `r11` change, as they do
 //! at any call; flags, stack and red zone stay unchanged.
 //!
-//! Calls that are counted are made at a *gate*, a `syscall` at an address that the filter recognizes.
+//! Calls that are counted are made at a *gate*, a `syscall` at an address that the filter recognises.
 
 use crate::patched::site::{JUMP_BYTES, SYSCALL_BYTES, Window};
 

@@ -170,7 +170,7 @@ global_asm!(
     "mov rdi, rsp",
     "call {killed}",
     "ud2",
-    // The machine has failed with the error in `edi`; the tracer recognizes the address.
+    // The machine has failed with the error in `edi`; the tracer recognises the address.
     ".globl tamis_platform_kvm_fail",
     ".hidden tamis_platform_kvm_fail",
     "tamis_platform_kvm_fail:",

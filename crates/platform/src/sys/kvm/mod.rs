@@ -18,7 +18,7 @@
 //! | `start` | from a program's execution to its first instruction |
 //!
 //! No code here may use the C library, allocate or panic: threads of the guest have no thread-locals of the host, and
-//! every call that the filter doesn't recognize is the guest's.
+//! every call that the filter doesn't recognise is the guest's.
 
 pub(crate) mod area;
 mod call;

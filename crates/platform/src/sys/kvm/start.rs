@@ -41,7 +41,7 @@ pub(crate) struct Machine<'a> {
 impl Body for Machine<'_> {
     fn prepare(&self) -> Result<(), Errno> {
         const GET: libc::c_ulong = 0xffff_ffff;
-        // Without randomization, a program's addresses would conflict with the monitor's code.
+        // Without randomisation, a program's addresses would conflict with the monitor's code.
         // SAFETY: takes numbers only.
         unsafe {
             let persona = libc::personality(GET);
