@@ -13,7 +13,7 @@ use tamis_bench::policies;
 use tamis_bpf::{Program, Stack};
 use tamis_compiler::{CompileOptions, compile};
 use tamis_meter::{Workload, measure};
-use tamis_optimize::{How, Optimised, Split, optimise};
+use tamis_optimize::{Method, Optimised, Split, optimise};
 use tamis_prover::{Limits, Space};
 use tamis_testkit::{corpus, diff};
 
@@ -118,13 +118,13 @@ fn inputs() -> Vec<(String, Vec<Program>)> {
     inputs
 }
 
-fn how(how: How) -> &'static str {
+fn how(how: Method) -> &'static str {
     match how {
-        How::LaidOutAnew => "anew",
-        How::Split => "split",
-        How::Redispatched => "redispatched",
-        How::Passes => "passes",
-        How::Unchanged => "-",
+        Method::LaidOutAnew => "anew",
+        Method::Split => "split",
+        Method::Redispatched => "redispatched",
+        Method::Passes => "passes",
+        Method::Unchanged => "-",
     }
 }
 
@@ -164,7 +164,7 @@ fn optimised_programs_are_as_the_table_says_and_nearly_as_good_as_their_policies
         let result = optimise(&filters, &CompileOptions::default(), Split::Never);
         let result = result.expect("no mistake of tamis");
         let own = own(&name, &stack);
-        let no_reason = result.rejected().is_empty() && result.how() == How::Unchanged;
+        let no_reason = result.rejected().is_empty() && result.how() == Method::Unchanged;
         assert!(!no_reason, "{name}: why nothing better was found is said");
         actual += &line(&name, &stack, &result, own.as_ref());
         if let Some(own) = own {

@@ -21,7 +21,7 @@ pub struct Prices {
 
 impl Prices {
     /// The prices under an objective in the kernel.
-    pub const fn of(objective: Objective) -> Prices {
+    pub const fn for_objective(objective: Objective) -> Prices {
         match objective {
             Objective::Steps => Prices {
                 step: 1,
@@ -43,7 +43,7 @@ impl Prices {
 
     /// The prices under an objective on a target.
     pub const fn on(target: Target, objective: Objective) -> Prices {
-        let mut prices = Prices::of(objective);
+        let mut prices = Prices::for_objective(objective);
         if matches!((target, objective), (Target::User, Objective::Ns)) {
             prices.miss = (USER_MISPREDICTION_NS / USER_STEP_NS) as u32;
         }

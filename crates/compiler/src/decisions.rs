@@ -405,7 +405,7 @@ mod tests {
         };
         for count in [9, 300, 1000] {
             let mut dag = Dag::new();
-            let mut decisions = Decisions::new(Prices::of(Objective::Steps));
+            let mut decisions = Decisions::new(Prices::for_objective(Objective::Steps));
             let node = decisions.decide(&mut dag, (0..count).map(case).collect(), other, &[]);
             let decided =
                 |value| dag.evaluate(node, &SeccompData::default().with_word(word, value));

@@ -44,7 +44,7 @@ pub(crate) struct ExpectedCall {
 }
 
 impl ExpectedCall {
-    fn of(data: &SeccompData, weight: u64) -> ExpectedCall {
+    fn from_data(data: &SeccompData, weight: u64) -> ExpectedCall {
         let mut words = [0; Word::COUNT];
         for word in Word::all() {
             words[word.index()] = data.word(word);
@@ -166,7 +166,7 @@ struct Witness {
 
 impl Witness {
     /// A witness with one word.
-    fn of(word: Word, value: u32) -> Witness {
+    fn for_value(word: Word, value: u32) -> Witness {
         let mut witness = Witness::default();
         witness.values[word.index()] = value;
         witness.is_said = 1 << word.index();
@@ -280,7 +280,8 @@ fn values(found: &mut Witnesses, word: Word, set: &IntervalSet<u32>) {
     const INSIDE: u32 = 16;
     let intervals = set.intervals().iter().take(MAX_WITNESSES);
     found.extend(
-        intervals.map(|(first, last)| Witness::of(word, first + INSIDE.min((last - first) / 2))),
+        intervals
+            .map(|(first, last)| Witness::for_value(word, first + INSIDE.min((last - first) / 2))),
     );
 }
 
@@ -299,7 +300,7 @@ fn answered(word: Word, question: Question, answer: bool) -> Witness {
             u32::from(!answer)
         }
     };
-    Witness::of(word, value)
+    Witness::for_value(word, value)
 }
 
 /// Replaces a list of calls by calls that also take an alternative of a formula.
@@ -353,7 +354,7 @@ fn recorded(others: &[ExpectedCall], seen: &[&Call]) -> Vec<ExpectedCall> {
     let weight = |count| u128::from(RECORDED_WEIGHT) * u128::from(count) / whole.max(1);
     calls
         .into_iter()
-        .map(|(data, count)| ExpectedCall::of(&data, weight(count) as u64))
+        .map(|(data, count)| ExpectedCall::from_data(&data, weight(count) as u64))
         .collect()
 }
 

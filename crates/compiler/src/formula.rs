@@ -43,13 +43,16 @@ type Half = Option<Word>;
 impl Formula {
     /// The formula of a predicate, or of its negation if `holds` is false. Recurses as deep as the predicate nests;
     /// callers bound the depth.
-    pub(crate) fn of(predicate: &Predicate, holds: bool) -> Formula {
+    pub(crate) fn from_predicate(predicate: &Predicate, holds: bool) -> Formula {
         match predicate {
             Predicate::True => Formula::constant(holds),
             Predicate::False => Formula::constant(!holds),
-            Predicate::Not(inner) => Formula::of(inner, !holds),
+            Predicate::Not(inner) => Formula::from_predicate(inner, !holds),
             Predicate::All(parts) | Predicate::Any(parts) => {
-                let parts = parts.iter().map(|part| Formula::of(part, holds)).collect();
+                let parts = parts
+                    .iter()
+                    .map(|part| Formula::from_predicate(part, holds))
+                    .collect();
                 if matches!(predicate, Predicate::All(_)) == holds {
                     Formula::all(parts)
                 } else {

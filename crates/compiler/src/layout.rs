@@ -117,7 +117,7 @@ fn pieces(
     let formulas: Vec<Formula> = section
         .rules
         .iter()
-        .map(|rule| Formula::of(&rule.when, true))
+        .map(|rule| Formula::from_predicate(&rule.when, true))
         .collect();
     let domain = Section::domain(section.arch);
     let mut known: FxHashMap<Vec<u32>, usize> = FxHashMap::default();

@@ -151,7 +151,7 @@ pub(crate) fn split(
         return balanced(dag, word, &line, weight(&line));
     }
     if effort == Effort::Short && line.len() > SHORT_LINE {
-        return search(dag, word, &line, Prices::of(Objective::Length));
+        return search(dag, word, &line, Prices::for_objective(Objective::Length));
     }
     let mut points: Vec<Point> = expected.points().collect();
     points.extend(line.iter().map(|run| Point {
@@ -338,7 +338,7 @@ impl Planner {
         match plan {
             Plan::Tree => {
                 let runs = &self.runs[part.runs.clone()];
-                search(dag, word, runs, Prices::of(Objective::Steps))
+                search(dag, word, runs, Prices::for_objective(Objective::Steps))
             }
             Plan::Cube(cube, plans) => {
                 let sides = self.sides(part, *cube, u64::MAX);

@@ -100,7 +100,7 @@ pub fn judge_reading(
     let narrowed: Vec<Narrowed> = filters
         .iter()
         .filter(|_| !arches.is_empty())
-        .map(|filter| Narrowed::of(*filter, arches))
+        .map(|filter| Narrowed::from_filter(*filter, arches))
         .collect::<Result<_, _>>()
         .map_err(|_| CompileError::Unjudged(Unjudged::TooLarge))?;
     let given: Vec<Subject<'_>> = match arches.is_empty() {
@@ -126,7 +126,10 @@ enum Narrowed {
 }
 
 impl Narrowed {
-    fn of(filter: Filter<'_>, arches: &BTreeSet<Arch>) -> Result<Narrowed, InvalidProgram> {
+    fn from_filter(
+        filter: Filter<'_>,
+        arches: &BTreeSet<Arch>,
+    ) -> Result<Narrowed, InvalidProgram> {
         let elsewhere = Action::KILL_PROCESS;
         Ok(match filter {
             Filter::Policy(ruleset) => {

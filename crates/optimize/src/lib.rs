@@ -30,9 +30,9 @@ use tamis_compiler::CompileOptions;
 use tamis_compiler::passes::{self, PassCx, Remark};
 use tamis_compiler::stages;
 
-pub use proved::{How, Optimised};
+pub use proved::{Method, Optimised};
 pub use rating::Rating;
-pub use rejected::{Rejected, Why};
+pub use rejected::{Rejected, RejectionReason};
 
 use calls::Calls;
 use lift::{Lift, Lifted};
@@ -78,9 +78,9 @@ pub fn optimise(
     options: &CompileOptions,
     split: Split,
 ) -> Result<Optimised, CompileError> {
-    let lift = Lift::of(stack, &options.proof);
+    let lift = Lift::from_stack(stack, &options.proof);
     let calls = Calls::new(stack.programs(), &lift.lifted, options);
-    let rate = |programs: &[Program]| Rating::of(programs, &calls);
+    let rate = |programs: &[Program]| Rating::from_programs(programs, &calls);
     let input = proved::Input {
         stack,
         before: rate(stack.programs()),
@@ -99,7 +99,7 @@ pub fn optimise(
         let how = candidate.how;
         let why = match after.flaw(&input.before, options.objective) {
             Some(why) => why,
-            None if best.is_some() => Why::NotBetter(Box::new(after)),
+            None if best.is_some() => RejectionReason::NotBetter(Box::new(after)),
             None => match proved::prove(&input, candidate, after)? {
                 Ok(optimised) => {
                     best = Some(optimised);
@@ -123,19 +123,22 @@ fn candidates(
 ) -> Result<(Vec<Candidate>, Vec<Rejected>), CompileError> {
     let mut candidates = vec![by_passes(input, options)];
     let mut rejected = Vec::new();
-    let mut add = |how: How, made: Result<Candidate, Why>| match made {
+    let mut add = |how: Method, made: Result<Candidate, RejectionReason>| match made {
         Ok(candidate) => candidates.push(candidate),
         Err(why) => rejected.push(Rejected { how, why }),
     };
     if let Some(reason) = lift.unliftable {
-        add(How::LaidOutAnew, Err(Why::Unliftable(reason)));
+        add(
+            Method::LaidOutAnew,
+            Err(RejectionReason::Unliftable(reason)),
+        );
     }
     for lifted in &lift.lifted {
         let made = anew(lifted, options, split)?;
-        add(How::LaidOutAnew, made.ok_or(Why::NoProgram));
+        add(Method::LaidOutAnew, made.ok_or(RejectionReason::NoProgram));
     }
     let made = by_number(input, options);
-    add(How::Redispatched, made.ok_or(Why::NoProgram));
+    add(Method::Redispatched, made.ok_or(RejectionReason::NoProgram));
     Ok((candidates, rejected))
 }
 
@@ -148,7 +151,7 @@ fn by_passes(input: &proved::Input<'_>, options: &CompileOptions) -> Candidate {
         programs.map(|program| stages::optimise(program, passes, &mut cx).into_unproven());
     Candidate {
         programs: programs.collect(),
-        how: How::Passes,
+        how: Method::Passes,
         remarks: cx.into_remarks(),
     }
 }
@@ -169,7 +172,7 @@ fn by_number(input: &proved::Input<'_>, options: &CompileOptions) -> Option<Cand
     let programs = programs.collect();
     is_any_new.then_some(Candidate {
         programs,
-        how: How::Redispatched,
+        how: Method::Redispatched,
         remarks,
     })
 }
@@ -187,7 +190,7 @@ fn anew(
     if program.is_installable() || split == Split::Never {
         return Ok(Some(Candidate {
             programs: vec![program],
-            how: How::LaidOutAnew,
+            how: Method::LaidOutAnew,
             remarks,
         }));
     }
@@ -199,7 +202,7 @@ fn anew(
     let programs = split::split(&lifted.ruleset, &mut fit)?;
     Ok(programs.map(|programs| Candidate {
         programs,
-        how: How::Split,
+        how: Method::Split,
         remarks,
     }))
 }

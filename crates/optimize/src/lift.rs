@@ -40,7 +40,7 @@ pub(super) struct Lifted {
 
 impl Lift {
     /// Lifts a stack.
-    pub(super) fn of(stack: &Stack, effort: &ProofEffort) -> Lift {
+    pub(super) fn from_stack(stack: &Stack, effort: &ProofEffort) -> Lift {
         let mut space = Space::stoppable(effort.limits, effort.stop.clone());
         let mut lift = Lift {
             lifted: Vec::new(),

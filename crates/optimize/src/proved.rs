@@ -9,7 +9,7 @@ use tamis_bpf::{Program, Stack};
 use tamis_prover::{Limits, Subject, decide_by_gates};
 
 use super::rating::Rating;
-use super::rejected::{Rejected, Why};
+use super::rejected::{Rejected, RejectionReason};
 use crate::judge::{Judged, confirm, judge};
 use tamis_compiler::CompileError;
 use tamis_compiler::ProofEffort;
@@ -17,7 +17,7 @@ use tamis_compiler::Remark;
 
 /// The method that made a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum Method {
     /// Compilation of the lifted ruleset to one program.
     LaidOutAnew,
     /// Compilation of the lifted ruleset to several programs, because one would be too long.
@@ -30,14 +30,14 @@ pub enum How {
     Unchanged,
 }
 
-impl How {
+impl Method {
     /// The rank of a method by the part of the input that it replaces; higher replaces more.
     fn reach(self) -> u8 {
         match self {
-            How::LaidOutAnew | How::Split => 3,
-            How::Redispatched => 2,
-            How::Passes => 1,
-            How::Unchanged => 0,
+            Method::LaidOutAnew | Method::Split => 3,
+            Method::Redispatched => 2,
+            Method::Passes => 1,
+            Method::Unchanged => 0,
         }
     }
 }
@@ -45,7 +45,7 @@ impl How {
 /// Programs that may become the result.
 pub(super) struct Candidate {
     pub(super) programs: Vec<Program>,
-    pub(super) how: How,
+    pub(super) how: Method,
     pub(super) remarks: Vec<Remark>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Input<'a> {
 #[derive(Clone, Debug)]
 pub struct Optimised {
     stack: Stack,
-    how: How,
+    how: Method,
     remarks: Vec<Remark>,
     archs: Vec<Arch>,
     before: Rating,
@@ -84,7 +84,7 @@ impl Optimised {
     }
 
     /// The method that made them.
-    pub fn how(&self) -> How {
+    pub fn how(&self) -> Method {
         self.how
     }
 
@@ -128,7 +128,7 @@ pub(super) fn prove(
     input: &Input<'_>,
     candidate: Candidate,
     after: Rating,
-) -> Result<Result<Optimised, Why>, CompileError> {
+) -> Result<Result<Optimised, RejectionReason>, CompileError> {
     let stack = input.stack.programs();
     let same_kind = stack.len() == candidate.programs.len() || candidate.programs.len() == 1;
     // The input of a split is compared as the kernel runs it, as the only filter of a task.
@@ -157,8 +157,8 @@ pub(super) fn prove(
             judged: Some(judged),
             rejected: Vec::new(),
         })),
-        Err(CompileError::Unjudged(why)) => Ok(Err(Why::Unjudged(why))),
-        Err(CompileError::Unproven { limit }) => Ok(Err(Why::Unproven(limit))),
+        Err(CompileError::Unjudged(why)) => Ok(Err(RejectionReason::Unjudged(why))),
+        Err(CompileError::Unproven { limit }) => Ok(Err(RejectionReason::Unproven(limit))),
         Err(error) => Err(error),
     }
 }
@@ -183,7 +183,7 @@ fn limits_of_gates(stack: &[Program], limits: &Limits) -> Limits {
 pub(super) fn unchanged(input: Input<'_>) -> Optimised {
     Optimised {
         stack: input.stack.clone(),
-        how: How::Unchanged,
+        how: Method::Unchanged,
         remarks: Vec::new(),
         archs: input.archs,
         after: input.before.clone(),

@@ -7,7 +7,7 @@ use tamis_meter::price::{
 use tamis_meter::{Cost, measure};
 
 use super::calls::Calls;
-use super::rejected::Why;
+use super::rejected::RejectionReason;
 use tamis_compiler::{Objective, Target};
 
 /// The factor that limits the length of a result with fewer executed instructions, relative to the input: memory and
@@ -30,7 +30,7 @@ pub struct Rating {
 
 impl Rating {
     /// The cost of programs for these calls.
-    pub(super) fn of(programs: &[Program], calls: &Calls) -> Rating {
+    pub(super) fn from_programs(programs: &[Program], calls: &Calls) -> Rating {
         let cost = measure(programs, &calls.made, calls.has_bitmap);
         let mut entering = 0.0;
         let counted = calls.counted.weighed(|sample| {
@@ -73,13 +73,13 @@ impl Rating {
     }
 
     /// The reason why the programs are not worth replacing the input; `None` if they are.
-    pub(super) fn flaw(&self, input: &Rating, objective: Objective) -> Option<Why> {
+    pub(super) fn flaw(&self, input: &Rating, objective: Objective) -> Option<RejectionReason> {
         let length_insns = self.cost.length_insns;
         let longest = (input.cost.length_insns * MAX_GROWTH).max(SHORT_INSNS);
         if input.is_installable && length_insns > longest {
-            return Some(Why::TooLong { length_insns });
+            return Some(RejectionReason::TooLong { length_insns });
         }
         let is_better = self.key(objective) < input.key(objective);
-        (!is_better).then(|| Why::NotBetter(Box::new(self.clone())))
+        (!is_better).then(|| RejectionReason::NotBetter(Box::new(self.clone())))
     }
 }

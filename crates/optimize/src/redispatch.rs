@@ -124,7 +124,7 @@ impl Leaves<'_> {
     ) -> Option<Vec<Piece>> {
         let mut line = Vec::with_capacity(numbers.len());
         for range in numbers {
-            let node = match self.remainders.of(&mut self.dag, audits, range)? {
+            let node = match self.remainders.remainder(&mut self.dag, audits, range)? {
                 Remainder::Decision(node) => node,
                 Remainder::From(entrance) => self.entrance(entrance),
             };

@@ -5,7 +5,7 @@ use std::fmt;
 use tamis_analysis::Undecompilable;
 use tamis_prover::LimitReached;
 
-use super::proved::How;
+use super::proved::Method;
 use super::rating::Rating;
 use tamis_compiler::Size;
 use tamis_compiler::Unjudged;
@@ -14,14 +14,14 @@ use tamis_compiler::Unjudged;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejected {
     /// The method.
-    pub how: How,
+    pub how: Method,
     /// The reason.
-    pub why: Why,
+    pub why: RejectionReason,
 }
 
 /// The reason why a method was not chosen.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Why {
+pub enum RejectionReason {
     /// No ruleset is equivalent to the input.
     Unliftable(Undecompilable),
     /// The method gives no program.
@@ -42,22 +42,22 @@ pub enum Why {
 impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.how {
-            How::LaidOutAnew | How::Split | How::Unchanged => "not recompiled",
-            How::Redispatched => "dispatch not rebuilt",
-            How::Passes => "not cleaned up",
+            Method::LaidOutAnew | Method::Split | Method::Unchanged => "not recompiled",
+            Method::Redispatched => "dispatch not rebuilt",
+            Method::Passes => "not cleaned up",
         };
         write!(f, "{what}: {}", self.why)
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for RejectionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::Unliftable(reason) => reason.fmt(f),
-            Why::NoProgram => {
+            RejectionReason::Unliftable(reason) => reason.fmt(f),
+            RejectionReason::NoProgram => {
                 f.write_str("it treats unnamed architectures differently, or has too many paths")
             }
-            Why::NotBetter(rating) => {
+            RejectionReason::NotBetter(rating) => {
                 let length = Size::Program {
                     length_insns: rating.cost.length_insns,
                     cost: None,
@@ -68,19 +68,19 @@ impl fmt::Display for Why {
                     "{length} and {steps:.1} steps on average would be no better"
                 )
             }
-            Why::TooLong { length_insns } => {
+            RejectionReason::TooLong { length_insns } => {
                 write!(
                     f,
                     "{length_insns} instructions would be more than twice as many"
                 )
             }
-            Why::Unjudged(unjudged) => {
+            RejectionReason::Unjudged(unjudged) => {
                 write!(
                     f,
                     "the proof that it does the same could not be confirmed: {unjudged}"
                 )
             }
-            Why::Unproven(limit) => {
+            RejectionReason::Unproven(limit) => {
                 write!(f, "the result could not be proved equivalent: {limit}")
             }
         }

@@ -105,7 +105,7 @@ impl<'a> Remainders<'a> {
 
     /// The remainder for these architectures and numbers; `None` beyond a limit. Linear in the blocks that they may
     /// reach, times the states of these blocks.
-    pub(super) fn of(
+    pub(super) fn remainder(
         &mut self,
         dag: &mut Dag,
         audits: &RangeInclusive<u32>,

@@ -38,7 +38,7 @@ impl Rewrite {
         for op in program.ops() {
             let here = ops.len();
             ops.push(match op {
-                Op::RetImm(ret) => Op::RetImm(self.of(ret)),
+                Op::RetImm(ret) => Op::RetImm(self.rewritten(ret)),
                 Op::RetA => {
                     has_end = true;
                     Op::Jump((end - here - 1) as u32)
@@ -57,7 +57,7 @@ impl Rewrite {
     }
 
     /// The new return value for a return value.
-    fn of(&self, ret: u32) -> u32 {
+    fn rewritten(&self, ret: u32) -> u32 {
         let action = self.instead_of(Action::from_ret(ret).kind);
         action.map_or(ret, Action::ret)
     }

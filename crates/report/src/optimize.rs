@@ -7,7 +7,7 @@ use tamis_bpf::Program;
 use tamis_bpf::ebpf_len::kernel_len_insns;
 use tamis_compiler::CompileOptions;
 use tamis_meter::measure_archs;
-use tamis_optimize::{How, Optimised, Rating, Rejected};
+use tamis_optimize::{Method, Optimised, Rating, Rejected};
 
 use crate::entry::{InputEntry, InsnEntry, JudgedEntry, counted, insns};
 use crate::program::{ArchEntry, ProgramReport};
@@ -26,16 +26,16 @@ pub struct OptimizeReport {
 }
 
 /// The method of a result.
-pub struct MethodEntry(pub How);
+pub struct MethodEntry(pub Method);
 
 impl Serialize for MethodEntry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(match self.0 {
-            How::LaidOutAnew => "laid_out_anew",
-            How::Split => "split",
-            How::Redispatched => "redispatched",
-            How::Passes => "passes",
-            How::Unchanged => "unchanged",
+            Method::LaidOutAnew => "laid_out_anew",
+            Method::Split => "split",
+            Method::Redispatched => "redispatched",
+            Method::Passes => "passes",
+            Method::Unchanged => "unchanged",
         })
     }
 }
@@ -114,11 +114,11 @@ impl OptimizeReport {
     /// The method and the rejected ones, without the final newline.
     pub fn in_brief(&self) -> String {
         let mut text = match self.how.0 {
-            How::LaidOutAnew => "recompiled".to_owned(),
-            How::Split => format!("recompiled as {}", counted(self.filters.len(), "filter")),
-            How::Redispatched => "dispatch rebuilt, argument checks kept".to_owned(),
-            How::Passes => "optimised by passes".to_owned(),
-            How::Unchanged => "nothing better was found: the result is the input".to_owned(),
+            Method::LaidOutAnew => "recompiled".to_owned(),
+            Method::Split => format!("recompiled as {}", counted(self.filters.len(), "filter")),
+            Method::Redispatched => "dispatch rebuilt, argument checks kept".to_owned(),
+            Method::Passes => "optimised by passes".to_owned(),
+            Method::Unchanged => "nothing better was found: the result is the input".to_owned(),
         };
         if let Some(JudgedEntry(judged)) = &self.judged {
             let _ = write!(text, "; proved equivalent ({judged})");

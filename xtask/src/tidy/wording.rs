@@ -3,8 +3,6 @@
 //! Three rules for each package: at most 5 % of its comment lines contain a word that replaces the name of a thing or
 //! treats a program as a person, such as *what* and *tells*; no type has a pronoun or a verb as its name; no function
 //! is called `of`, which doesn't describe its result. Code spans and fences in comments don't count.
-//!
-//! [`EXEMPT`] lists the packages that don't follow yet. A package that follows must be removed from it.
 
 use std::collections::BTreeMap;
 
@@ -17,15 +15,6 @@ use super::words::prose;
 const MAX_PERCENT: usize = 5;
 /// The most places in a message.
 const MAX_PLACES: usize = 3;
-
-/// The packages that don't follow the rules yet.
-const EXEMPT: [&str; 5] = [
-    "crates/compiler",
-    "crates/optimize",
-    "crates/platform",
-    "crates/recorder",
-    "crates/tamis",
-];
 
 /// The words, in lower case.
 const WORDS: [&str; 21] = [
@@ -45,12 +34,8 @@ const TYPE_NAMES: [&str; 24] = [
     "Whom",
 ];
 
-/// Violations of the rules, and packages that are exempt although they follow.
+/// Violations of the rules.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
-    check_except(tree, &EXEMPT)
-}
-
-fn check_except(tree: &Tree, exempt: &[&str]) -> Vec<Problem> {
     let mut packages: BTreeMap<&str, Vec<(&str, &RustFile)>> = BTreeMap::new();
     for (path, file) in tree.rust().filter(|(_, file)| !file.is_generated) {
         packages
@@ -59,13 +44,6 @@ fn check_except(tree: &Tree, exempt: &[&str]) -> Vec<Problem> {
             .push((path, file));
     }
     let mut problems = Vec::new();
-    for name in exempt {
-        let files = packages.remove(name).unwrap_or_default();
-        if in_comments(name, &files).is_none() && in_names(&files).is_empty() {
-            let message = format!("`{name}` follows the rules of wording: remove it from `EXEMPT`");
-            problems.push(Problem::new("xtask/src/tidy/wording.rs", 0, message));
-        }
-    }
     for (name, files) in &packages {
         problems.extend(in_comments(name, files));
         problems.extend(in_names(files));
@@ -150,9 +128,9 @@ fn in_names(files: &[(&str, &RustFile)]) -> Vec<Problem> {
 mod tests {
     use super::*;
 
-    fn found(text: &str, exempt: &[&str]) -> Vec<(String, usize)> {
+    fn found(text: &str) -> Vec<(String, usize)> {
         let files = [("crates/a/src/lib.rs".to_owned(), text.to_owned())];
-        let problems = check_except(&Tree::new(files.into()), exempt);
+        let problems = check(&Tree::new(files.into()));
         let places = problems
             .into_iter()
             .map(|problem| (problem.path, problem.line));
@@ -169,31 +147,20 @@ mod tests {
             "Somebody's: see `a`.",
         ] {
             let text = format!("{plain}/// {line}\n");
-            assert_eq!(found(&text, &[]), []);
+            assert_eq!(found(&text), []);
             assert_eq!(
-                found(&format!("{text}/// {line}\n"), &[]),
+                found(&format!("{text}/// {line}\n")),
                 std::slice::from_ref(&package)
             );
         }
         let text = "/// The call, which is `what`.\n/// ```\n/// // who\n/// ```\nfn tell() {} \n";
-        assert_eq!(found(text, &[]), []);
+        assert_eq!(found(text), []);
     }
 
     #[test]
     fn types_are_nouns_and_functions_are_named_by_their_results() {
         let text = "enum Who {}\nstruct Whole;\nimpl Whole {\n    const fn of() {}\n    fn of_one() {}\n}\n";
         let path = || "crates/a/src/lib.rs".to_owned();
-        assert_eq!(found(text, &[]), [(path(), 1), (path(), 4)]);
-        assert_eq!(found(text, &["crates/a"]), []);
-    }
-
-    #[test]
-    fn an_exempt_package_that_follows_is_removed_from_the_list() {
-        let list = ("xtask/src/tidy/wording.rs".to_owned(), 0);
-        assert_eq!(
-            found("/// A call.\nfn f() {}\n", &["crates/a"]),
-            std::slice::from_ref(&list)
-        );
-        assert_eq!(found("/// A call.\n", &["crates/gone"]), [list]);
+        assert_eq!(found(text), [(path(), 1), (path(), 4)]);
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Flow {
 /// The effect of a block's end on the state. Targets of edges do not matter, except that no results are needed for
 /// edges to returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Does {
+enum EndEffect {
     Return,
     GoOn,
     /// A test, with the outcomes whose results are needed.
@@ -56,7 +56,7 @@ struct Known {
     /// The block's name in values; it stays when the block's id changes.
     name: u32,
     ops: Range<usize>,
-    does: Does,
+    does: EndEffect,
     /// The range of the edges that enter it.
     edges: Range<usize>,
     /// The last update that found the block reachable.
@@ -123,7 +123,7 @@ impl Flow {
     pub(crate) fn is_undecided(&self, id: BlockId) -> bool {
         let known = &self.blocks[id.index()];
         let is_open = known.entry.is_some() && known.answer.is_none();
-        is_open && matches!(known.does, Does::Ask(..)) && self.edges.entering(id).len() == 1
+        is_open && matches!(known.does, EndEffect::Ask(..)) && self.edges.entering(id).len() == 1
     }
 
     /// Whether a block has an instruction that writes the value that is already there, and can therefore be removed.
@@ -171,7 +171,7 @@ impl Flow {
     /// Recomputes a block if its inputs may have changed.
     fn visit(&mut self, graph: &Cfg, id: BlockId) {
         let block = graph.block(id);
-        let does = Does::of(graph, block.end);
+        let does = EndEffect::at_end(graph, block.end);
         let edges = self.edges.entering(id);
         let known = &self.blocks[id.index()];
         let is_first = known.updates + 1 != self.updates;
@@ -239,7 +239,7 @@ impl Flow {
                 let is_redundant = state.step(*op, values);
                 known.has_redundant |= is_redundant && !may_end(*op);
             }
-            if let Does::Ask(test, operand, is_asked) = known.does {
+            if let EndEffect::Ask(test, operand, is_asked) = known.does {
                 known.answer = state.answer(test, operand, values);
                 sides = state.sides(test, operand, known.answer, is_asked, values);
             }
@@ -263,11 +263,11 @@ fn are_equal(one: Option<&State>, two: Option<&State>, values: &Values) -> bool 
     }
 }
 
-impl Does {
-    fn of(graph: &Cfg, end: End) -> Does {
+impl EndEffect {
+    fn at_end(graph: &Cfg, end: End) -> EndEffect {
         match end {
-            End::Ret(_) | End::RetA => Does::Return,
-            End::Goto(_) => Does::GoOn,
+            End::Ret(_) | End::RetA => EndEffect::Return,
+            End::Goto(_) => EndEffect::GoOn,
             End::Branch {
                 test,
                 operand,
@@ -275,7 +275,7 @@ impl Does {
                 no,
             } => {
                 let is_asked = [yes, no].map(|next| !graph.block(next).is_return());
-                Does::Ask(test, operand, is_asked)
+                EndEffect::Ask(test, operand, is_asked)
             }
         }
     }
@@ -286,7 +286,7 @@ impl Known {
         Known {
             name,
             ops: 0..0,
-            does: Does::Return,
+            does: EndEffect::Return,
             edges: 0..0,
             updates: 0,
             entry: None,

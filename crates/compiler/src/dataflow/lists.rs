@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn lists_that_began_as_one_do_not_disturb_each_other() {
         let (mut values, mut lists) = (Values::new(), Lists::default());
-        let [a, b, c] = [1, 2, 3].map(|k| values.of(k));
+        let [a, b, c] = [1, 2, 3].map(|k| values.intern_constant(k));
         let one = lists.with(List::default(), a, Fact::exactly(1));
         let two = lists.with(one, b, Fact::exactly(2));
         let three = lists.with(one, c, Fact::exactly(3));
@@ -236,7 +236,7 @@ mod tests {
         let (mut values, mut lists) = (Values::new(), Lists::default());
         let mut list = List::default();
         for k in 0..20 {
-            list = lists.with(list, values.of(k), Fact::exactly(k));
+            list = lists.with(list, values.intern_constant(k), Fact::exactly(k));
         }
         let kept: Vec<Option<u32>> = lists.iter(list).map(|(_, fact)| fact.constant()).collect();
         assert_eq!(kept, (4..20).map(Some).collect::<Vec<_>>());

@@ -23,7 +23,7 @@ impl State {
     /// The state before the first instruction: A and X are 0, scratch memory is unknown, because programs may not
     /// read it before they write it.
     pub fn at_start(values: &mut Values) -> State {
-        let zero = values.of(0);
+        let zero = values.intern_constant(0);
         State {
             a: zero,
             x: zero,
@@ -68,16 +68,16 @@ impl State {
     pub fn result(&self, op: Op, values: &mut Values) -> Value {
         match op {
             Op::LoadData(offset) => values.word(offset),
-            Op::LoadImm(k) | Op::LoadXImm(k) => values.of(k),
+            Op::LoadImm(k) | Op::LoadXImm(k) => values.intern_constant(k),
             Op::LoadMem(slot) | Op::LoadXMem(slot) => values.held(self.memory, slot),
-            Op::LoadLen | Op::LoadXLen => values.of(64),
+            Op::LoadLen | Op::LoadXLen => values.intern_constant(64),
             Op::StoreX(_) | Op::Txa => self.x,
             Op::Alu(alu, operand) => {
                 let operand = self.operand(operand, values);
                 values.alu(alu, self.a, operand)
             }
             Op::Neg => {
-                let zero = values.of(0);
+                let zero = values.intern_constant(0);
                 values.alu(AluOp::Sub, zero, self.a)
             }
             // Jumps and returns are not instructions of blocks.
@@ -254,7 +254,7 @@ impl State {
 
     fn operand(&self, operand: Operand, values: &mut Values) -> Value {
         match operand {
-            Operand::K(k) => values.of(k),
+            Operand::K(k) => values.intern_constant(k),
             Operand::X => self.x,
             Operand::Variable(word) => values.name(Meaning::Variable(word)),
         }
@@ -307,7 +307,7 @@ impl State {
 }
 
 fn masked(value: Value, mask: u32, values: &mut Values) -> Value {
-    let mask = values.of(mask);
+    let mask = values.intern_constant(mask);
     values.alu(AluOp::And, value, mask)
 }
 

@@ -180,7 +180,7 @@ impl Values {
     }
 
     /// The value of a constant.
-    pub fn of(&mut self, k: u32) -> Value {
+    pub fn intern_constant(&mut self, k: u32) -> Value {
         self.name(Meaning::Constant(k))
     }
 
@@ -198,11 +198,11 @@ impl Values {
             _ => (left, right),
         };
         match (self.constant(left), self.constant(right)) {
-            (Some(a), Some(k)) => self.of(arithmetic(op, a, k).unwrap_or(0)),
+            (Some(a), Some(k)) => self.intern_constant(arithmetic(op, a, k).unwrap_or(0)),
             (_, Some(k)) => self.alu_constant(op, left, k),
             _ if left == right => match op {
                 AluOp::And | AluOp::Or => left,
-                AluOp::Sub | AluOp::Xor => self.of(0),
+                AluOp::Sub | AluOp::Xor => self.intern_constant(0),
                 _ => self.name(Meaning::Alu(op, left, right)),
             },
             _ => self.name(Meaning::Alu(op, left, right)),
@@ -218,8 +218,8 @@ impl Values {
             (AluOp::Add | AluOp::Sub | AluOp::Or | AluOp::Xor | AluOp::Lsh | AluOp::Rsh, 0)
             | (AluOp::Mul | AluOp::Div, 1)
             | (AluOp::And, u32::MAX) => return left,
-            (AluOp::And | AluOp::Mul, 0) => return self.of(0),
-            (AluOp::Or, u32::MAX) => return self.of(u32::MAX),
+            (AluOp::And | AluOp::Mul, 0) => return self.intern_constant(0),
+            (AluOp::Or, u32::MAX) => return self.intern_constant(u32::MAX),
             _ => {}
         }
         if op == AluOp::And
@@ -228,7 +228,7 @@ impl Values {
         {
             return self.alu_constant(AluOp::And, inner, mask & k);
         }
-        let k = self.of(k);
+        let k = self.intern_constant(k);
         self.name(Meaning::Alu(op, left, k))
     }
 }
@@ -241,7 +241,7 @@ mod tests {
     fn storing_the_same_again_and_again_does_not_add_memories() {
         let mut values = Values::new();
         let before = values.memory_before();
-        let [one, two] = [1, 2].map(|k| values.of(k));
+        let [one, two] = [1, 2].map(|k| values.intern_constant(k));
         let mut memory = before;
         let mut lens = Vec::new();
         for _ in 0..100 {
@@ -260,7 +260,7 @@ mod tests {
     fn memories_are_equal_if_and_only_if_they_hold_the_same() {
         let mut values = Values::new();
         let before = values.memory_before();
-        let [one, two] = [1, 2].map(|k| values.of(k));
+        let [one, two] = [1, 2].map(|k| values.intern_constant(k));
         let mut stored = |stores: &[(u32, Value)]| {
             let stores = stores.iter();
             stores.fold(before, |memory, (slot, value)| {

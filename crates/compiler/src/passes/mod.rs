@@ -344,7 +344,7 @@ pub(crate) fn run_on_rules_watched(
             "a pass never makes a valid ruleset invalid: it keeps the architecture of a section",
         )
     };
-    let mut drafts: Vec<Draft> = ruleset.sections().iter().map(Draft::of).collect();
+    let mut drafts: Vec<Draft> = ruleset.sections().iter().map(Draft::from_section).collect();
     for index in 0..drafts.len() {
         cx.looked.clear();
         cx.run.after = Size::of_draft(&drafts[index]);

@@ -139,7 +139,7 @@ impl Measured<'_> {
         let costs = self.costs.iter().filter(|cost| cost.arch == self.arch);
         for NumberCost { nr, executed, .. } in costs.filter(is_named) {
             let count = executed.calls;
-            let Some(answer) = own.of(nr.0) else {
+            let Some(answer) = own.answer(nr.0) else {
                 continue;
             };
             steps += executed.steps;
@@ -149,7 +149,7 @@ impl Measured<'_> {
             let asks_arch = self
                 .machines
                 .iter()
-                .any(|(_, others)| others.of(nr.0).is_some_and(|other| other != answer));
+                .any(|(_, others)| others.answer(nr.0).is_some_and(|other| other != answer));
             let asks_arguments = self.is_conditional[answer];
             fixed += count * (1.0 + f64::from(u8::from(asks_arch)));
             fixed += count * 2.0 * f64::from(u8::from(asks_arguments));
@@ -191,7 +191,7 @@ impl Measured<'_> {
 }
 
 impl Answers {
-    fn of(&self, nr: u32) -> Option<usize> {
+    fn answer(&self, nr: u32) -> Option<usize> {
         let found = self
             .by_numbers
             .iter()

@@ -25,7 +25,7 @@ pub(super) trait Number:
     const INFINITE: Self;
 
     /// A cost as a number of this type.
-    fn of(cost: u32) -> Self;
+    fn from_cost(cost: u32) -> Self;
 
     /// The number as a cost.
     fn cost(self) -> u32;
@@ -42,7 +42,7 @@ pub(super) const LIMIT_F32: u64 = 1 << f32::MANTISSA_DIGITS;
 impl Number for f32 {
     const INFINITE: f32 = f32::INFINITY;
 
-    fn of(cost: u32) -> f32 {
+    fn from_cost(cost: u32) -> f32 {
         cost as f32
     }
 
@@ -54,7 +54,7 @@ impl Number for f32 {
 impl Number for f64 {
     const INFINITE: f64 = f64::INFINITY;
 
-    fn of(cost: u32) -> f64 {
+    fn from_cost(cost: u32) -> f64 {
         f64::from(cost)
     }
 
@@ -79,7 +79,11 @@ impl<N: Number> Questions<N> {
     pub(super) fn new(weight_before: &[u32], prices: Prices) -> Questions<N> {
         let before = |price: u32| {
             let mut sums = Vec::with_capacity(weight_before.len() + MAX_LANES);
-            sums.extend(weight_before.iter().map(|weight| N::of(weight * price)));
+            sums.extend(
+                weight_before
+                    .iter()
+                    .map(|weight| N::from_cost(weight * price)),
+            );
             sums.extend([N::INFINITE; MAX_LANES]);
             sums
         };
@@ -87,7 +91,7 @@ impl<N: Number> Questions<N> {
             steps_before: before(prices.step),
             misses_before: (prices.miss > 0).then(|| before(prices.miss)),
             miss: prices.miss,
-            insn: N::of(prices.insn),
+            insn: N::from_cost(prices.insn),
         }
     }
 
@@ -107,7 +111,7 @@ impl<N: Number> Questions<N> {
         let Some(misses_before) = &self.misses_before else {
             return;
         };
-        let yes = N::of(weight * self.miss);
+        let yes = N::from_cost(weight * self.miss);
         let ends = &misses_before[first + length..];
         for ((cost, start), end) in costs.iter_mut().zip(&misses_before[first..]).zip(ends) {
             *cost = *cost + yes.least(*end - *start - yes);

@@ -158,7 +158,7 @@ impl<'a, N: Number> Table<'a, N> {
         for first in 0..size {
             layer.leaves(first, parts.end(first), &mut leaves);
             for (last, cost) in (first..).zip(&leaves) {
-                self.costs.set(first, last, N::of(*cost));
+                self.costs.set(first, last, N::from_cost(*cost));
             }
         }
         let everywhere = Around {
@@ -201,7 +201,7 @@ impl<'a, N: Number> Table<'a, N> {
         let costs = &mut self.costs;
         layer.leaves_with(run, parts, |first, leaves| {
             for (last, leaf) in (run..).zip(leaves) {
-                costs.lower(first, last, N::of(*leaf));
+                costs.lower(first, last, N::from_cost(*leaf));
             }
         });
         let cuts = Cuts::new(parts, around, layer, &self.layers[0]);

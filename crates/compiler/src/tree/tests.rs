@@ -10,7 +10,7 @@ use super::*;
 use crate::dag::Node;
 use crate::options::Objective;
 
-const STEPS: Prices = Prices::of(Objective::Steps);
+const STEPS: Prices = Prices::for_objective(Objective::Steps);
 
 /// `count` runs of three alternating decisions, some of them single values.
 fn line(dag: &mut Dag, count: u32, weight: impl Fn(u32) -> u64) -> Vec<Run> {
@@ -190,7 +190,7 @@ fn short_lines_get_the_cheapest_of_all_trees() {
         let mut dag = Dag::new();
         let count = 1 + numbers.below(5) as usize;
         let runs = random_line(&mut dag, &mut numbers, count);
-        let prices = Prices::of(OBJECTIVES[round % 3]);
+        let prices = Prices::for_objective(OBJECTIVES[round % 3]);
         let line = Line::new(Word::NR, &runs, prices, Effort::Full);
         let root = search(&mut dag, Word::NR, &runs, prices);
         let cost = tree_cost(&dag, root, &line.spans, prices);
@@ -206,7 +206,7 @@ fn tables_come_close_to_the_cheapest_tree_and_cost_what_they_say() {
         let mut dag = Dag::new();
         let count = 2 + numbers.below(5) as usize;
         let runs = random_line(&mut dag, &mut numbers, count);
-        let prices = Prices::of(OBJECTIVES[round % 3]);
+        let prices = Prices::for_objective(OBJECTIVES[round % 3]);
         let line = Line::new(Word::NR, &runs, prices, Effort::Full);
         let table = Table::<f64>::new(&line.spans, prices, None);
         let said = table.cost(0, 0, line.spans.len() - 1);
@@ -286,7 +286,7 @@ fn what_is_left_out_makes_no_line_dearer_and_hardly_a_part_that_is_cut() {
         let mut dag = Dag::new();
         let count = 7 + numbers.below(50) as usize;
         let runs = random_line(&mut dag, &mut numbers, count);
-        let prices = Prices::of(OBJECTIVES[round % 3]);
+        let prices = Prices::for_objective(OBJECTIVES[round % 3]);
         let line = Line::new(Word::NR, &runs, prices, Effort::Full);
         let size = line.spans.len();
         let table = Table::<f64>::new(&line.spans, prices, None);
@@ -318,7 +318,7 @@ fn long_lines_are_decided_rightly_and_no_worse_than_by_halving() {
         let mut runs = random_line(&mut dag, &mut numbers, count);
         // The last run has no end, so its frequent values are unknown.
         runs[count - 1].weight = 0;
-        let prices = Prices::of(OBJECTIVES[round % 3]);
+        let prices = Prices::for_objective(OBJECTIVES[round % 3]);
         let line = Line::new(Word::NR, &runs, prices, Effort::Full);
         let root = search(&mut dag, Word::NR, &runs, prices);
         assert_eq!(root, search(&mut dag, Word::NR, &runs, prices));
@@ -513,7 +513,7 @@ fn many_values_take_little_more_than_a_question_each_if_length_counts() {
     let runs: Vec<Run> = (0..values)
         .flat_map(|at| [3 * at, 3 * at + 1].map(run))
         .collect();
-    let prices = Prices::of(Objective::Length);
+    let prices = Prices::for_objective(Objective::Length);
     let root = search(&mut dag, Word::NR, &runs, prices);
     let mut questions = vec![root];
     let mut seen = vec![root];

@@ -216,7 +216,7 @@ fn on_stop(stopped: Stopped, heir: &Heir) -> Result<bool, TraceError> {
 pub(super) fn restart_after(stopped: &Stopped) -> Result<(), TraceError> {
     /// `clone`, `fork`, `vfork`, `execve` and `execveat` on x86-64.
     const CALLS: [u64; 5] = [56, 57, 58, 59, 322];
-    if let Some(mut words) = Words::of(stopped)?
+    if let Some(mut words) = Words::read(stopped)?
         && words.0[RAX] as i64 == restart::SYS
         && CALLS.contains(&u64::from(words.0[ORIG_RAX] as u32))
     {

@@ -101,7 +101,7 @@ fn would_block(tid: i32, call: &SeccompData) -> bool {
         return false;
     };
     let name = syscall::name(arch, Nr(call.nr)).unwrap_or_default();
-    let transfer = match Wait::of(name) {
+    let transfer = match Wait::by_name(name) {
         Wait::Never => return false,
         Wait::Always => return true,
         Wait::For(transfer) => transfer,
@@ -122,7 +122,7 @@ enum Wait {
 
 impl Wait {
     /// The wait of a call of Linux 6.18; other calls don't return `ERESTARTSYS`.
-    fn of(name: &str) -> Wait {
+    fn by_name(name: &str) -> Wait {
         match name {
             "read" | "readv" | "preadv2" | "recv" | "recvfrom" | "recvmsg" | "recvmmsg"
             | "recvmmsg_time64" | "accept" | "accept4" => Wait::For(Transfer::In),
@@ -176,11 +176,11 @@ mod tests {
     #[test]
     fn only_calls_that_wait_are_interrupted() {
         for name in ["read", "write", "accept4", "wait4", "futex", "flock"] {
-            assert_ne!(Wait::of(name), Wait::Never, "{name}");
+            assert_ne!(Wait::by_name(name), Wait::Never, "{name}");
         }
         // A sleep ends with another code.
         for name in ["close", "getppid", "nanosleep", "kill", "dup2", "mmap"] {
-            assert_eq!(Wait::of(name), Wait::Never, "{name}");
+            assert_eq!(Wait::by_name(name), Wait::Never, "{name}");
         }
     }
 }

@@ -10,7 +10,7 @@ use tamis_vm::Evaluator;
 use super::filter::MASKS;
 use crate::attached;
 use crate::supervisor::{Answer, Supervisor};
-use crate::sys::guest::{self, ACTION_WORDS, Whose};
+use crate::sys::guest::{self, ACTION_WORDS, Owner};
 use crate::sys::{frame, separate};
 use crate::task::{Space, Task, TaskId};
 
@@ -18,9 +18,9 @@ use crate::task::{Space, Task, TaskId};
 const OWN_SIGNAL: u64 = 1 << (libc::SIGSYS - 1);
 
 /// The source of decisions about calls.
-pub(crate) struct Calls<'a>(Who<'a>);
+pub(crate) struct Calls<'a>(Decider<'a>);
 
-enum Who<'a> {
+enum Decider<'a> {
     /// A supervisor in the guest's own process, where the guest's filter is evaluated.
     Here {
         supervisor: &'a dyn Supervisor,
@@ -57,7 +57,7 @@ pub(crate) struct Thread {
 impl Thread {
     /// Makes a call while handlers of the guest may run.
     fn make(&mut self, nr: u32, args: [u64; 6]) -> i64 {
-        guest::make_outside(self, Whose::Guests, nr, args)
+        guest::make_outside(self, Owner::Guests, nr, args)
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) enum Outcome {
 
 impl<'a> Calls<'a> {
     pub(crate) const fn new(supervisor: &'a dyn Supervisor, evaluator: &'a Evaluator) -> Calls<'a> {
-        Calls(Who::Here {
+        Calls(Decider::Here {
             supervisor,
             evaluator,
         })
@@ -90,17 +90,17 @@ impl<'a> Calls<'a> {
 
     /// For guests whose supervisor is another process.
     pub(crate) const fn there(far: &'a dyn Far) -> Calls<'a> {
-        Calls(Who::There(far))
+        Calls(Decider::There(far))
     }
 
     /// Whether the supervisor is another process.
     pub(crate) const fn is_there(&self) -> bool {
-        matches!(self.0, Who::There(_))
+        matches!(self.0, Decider::There(_))
     }
 
     /// Removes the former thread with the FS base of a thread that is about to begin.
     pub(crate) fn forget(&self, fs_base: u64) {
-        if let Who::There(far) = self.0 {
+        if let Decider::There(far) = self.0 {
             far.forget(fs_base);
         }
     }
@@ -108,19 +108,19 @@ impl<'a> Calls<'a> {
     /// See [`Far::leaving`].
     pub(crate) fn leaving(&self, fs_base: u64) -> Option<&AtomicU32> {
         match self.0 {
-            Who::There(far) => far.leaving(fs_base),
-            Who::Here { .. } => None,
+            Decider::There(far) => far.leaving(fs_base),
+            Decider::Here { .. } => None,
         }
     }
 
     /// Decides a call that has raised the signal.
     pub(crate) fn decide(&self, call: &SeccompData, thread: &mut Thread) -> Outcome {
         let (supervisor, evaluator) = match self.0 {
-            Who::Here {
+            Decider::Here {
                 supervisor,
                 evaluator,
             } => (supervisor, evaluator),
-            Who::There(far) => {
+            Decider::There(far) => {
                 return match far.ask(thread, call) {
                     Some(result) => Outcome::Result(result),
                     None if thread.is_inside => by_kernel(call, thread),
@@ -148,7 +148,7 @@ fn ask(supervisor: &dyn Supervisor, call: &SeccompData, thread: &mut Thread) -> 
     while let Answer::Later(time, next) = answer {
         let time = [time.as_secs(), u64::from(time.subsec_nanos())];
         let args = [time.as_ptr() as u64, 0, 0, 0, 0, 0];
-        guest::make_outside(thread, Whose::Ours, libc::SYS_nanosleep as u32, args);
+        guest::make_outside(thread, Owner::Ours, libc::SYS_nanosleep as u32, args);
         answer = *next;
     }
     match answer {

@@ -59,7 +59,7 @@ pub(crate) enum Signals {
 
 /// The settings of a child that becomes a guest.
 #[derive(Debug)]
-pub(crate) struct How<'a> {
+pub(crate) struct ChildSettings<'a> {
     pub(crate) filter: &'a tamis_bpf::Program,
     pub(crate) signals: Signals,
     /// The CPU to stay on.
@@ -140,7 +140,7 @@ impl Platform for InProcess {
         // A filter that is too long is reported before the fork.
         filter::filters(guest.filter, [0; 2], 0).map_err(PlatformError::Unsupported)?;
         let calls = Calls::new(supervisor, &evaluator);
-        let how = How {
+        let how = ChildSettings {
             filter: guest.filter,
             signals: self.0,
             cpu,

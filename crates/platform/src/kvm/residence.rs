@@ -78,7 +78,7 @@ impl Residence for Machine<'_> {
         if signal != libc::SIGILL {
             return Ok(false);
         }
-        let words = Words::of(stopped)?;
+        let words = Words::read(stopped)?;
         let failed = words.filter(|words| words.0[RIP] == kvm::failed_at());
         if let Some(words) = failed {
             note_failure(self, stopped.tracee().tid(), words.0[RDI] as i32);
@@ -105,7 +105,7 @@ fn move_in(
     next: NextStop<'_>,
 ) -> Result<Vec<i32>, Problem> {
     let tid = stopped.tracee().tid();
-    let words = Words::of(stopped)?.ok_or(NO_PROGRAM)?;
+    let words = Words::read(stopped)?.ok_or(NO_PROGRAM)?;
     let mut entry = Entry::take(tid, words.0[RIP])?;
     let injection = Injection::begin_executed(stopped, next);
     let mut injection = injection.map_err(|refusal| match refusal {

@@ -85,7 +85,7 @@ impl Numbers {
 
     /// The filter's action for all calls with a number, if it is constant.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn of(&self, nr: i64) -> Option<Action> {
+    pub(crate) fn action(&self, nr: i64) -> Option<Action> {
         let action = self.actions.get(usize::try_from(nr).ok()?)?;
         *action
     }

@@ -19,7 +19,7 @@ use tamis_kernel::tracee::{Stopped, TraceError};
 
 use super::area::{self, Area};
 use super::inject::{Injection, NextStop, ORIG_RAX, RAX, RIP, Refusal, Words};
-use super::looks::Looks;
+use super::looks::Attempts;
 use super::site::SYSCALL_BYTES;
 use super::sites::{Patch, Plan, Put, Sites, site_of};
 use super::space::{self, ALIGNMENT};
@@ -57,7 +57,7 @@ pub(crate) struct Counting<'a> {
     sites: Sites,
     spaces: Spaces<Space>,
     /// The attempts of tasks to restore sites.
-    looks: Looks,
+    looks: Attempts,
     /// The number of filters of a task that has installed none itself, if the kernel reports it.
     filters: Option<u32>,
 }
@@ -79,7 +79,7 @@ impl<'a> Counting<'a> {
             tally,
             sites: Sites::default(),
             spaces: Spaces::default(),
-            looks: Looks::default(),
+            looks: Attempts::default(),
             filters: machine::filters_with(OF_COUNTED),
         }
     }
@@ -169,7 +169,7 @@ impl<'a> Counting<'a> {
             self.sites.refuse(call);
             return Ok(false);
         };
-        let is_over = self.spaces.of(tid).is_some_and(|space| space.is_over);
+        let is_over = self.spaces.space(tid).is_some_and(|space| space.is_over);
         if is_over || !self.is_prepared(tid, &plan) && self.is_confined(tid) {
             return Ok(false);
         }
@@ -195,7 +195,7 @@ impl<'a> Counting<'a> {
     }
 
     fn is_prepared(&self, tid: i32, plan: &Plan) -> bool {
-        let space = self.spaces.of(tid);
+        let space = self.spaces.space(tid);
         space.is_some_and(|space| area::serving(&space.areas, &plan.mapping).is_some())
     }
 
@@ -215,7 +215,7 @@ impl<'a> Counting<'a> {
         if self.is_prepared(tid, plan) {
             return Ok(());
         }
-        let mut space = self.spaces.of(tid).cloned();
+        let mut space = self.spaces.space(tid).cloned();
         let mut injection = Injection::begin_asked(stopped)?;
         let ip = injection.ip();
         let mut next = |tid| tracer.next_stop(tid);
@@ -273,7 +273,7 @@ fn blocks_signals(tid: i32, action: u64) -> bool {
 
 /// Makes a task that has skipped a call restart it.
 fn again(stopped: &Stopped, call: &SeccompData) -> Result<(), TraceError> {
-    if let Some(mut words) = Words::of(stopped)? {
+    if let Some(mut words) = Words::read(stopped)? {
         words.0[RAX] = u64::from(call.nr);
         words.0[RIP] = site_of(call);
         words.set(stopped)?;
@@ -338,7 +338,7 @@ impl Space {
         area.used += trampoline.code.len().next_multiple_of(ALIGNMENT);
         let put = plan.put(tid, &places, trampoline)?;
         let site = places.window + plan.window.before.len() as u64;
-        self.gates.push((site, Patch::of(plan, &put)));
+        self.gates.push((site, Patch::from_plan(plan, &put)));
         Some(put)
     }
 
@@ -351,7 +351,7 @@ impl Space {
 
     /// Whether a stopped thread is in a trampoline, on its way to a gate.
     fn is_before_gate(&self, stopped: &Stopped) -> Result<bool, TraceError> {
-        let Some(words) = Words::of(stopped)? else {
+        let Some(words) = Words::read(stopped)? else {
             return Ok(false);
         };
         let is_in_call = words.0[ORIG_RAX] as i64 >= 0;
@@ -361,7 +361,7 @@ impl Space {
 
     /// Moves a stopped thread that is at a gate to the gate's site.
     fn leave_gate(&self, stopped: &Stopped) -> Result<(), TraceError> {
-        let Some(mut words) = Words::of(stopped)? else {
+        let Some(mut words) = Words::read(stopped)? else {
             return Ok(());
         };
         let Some(offset) = words.0[RIP].checked_sub(GATES) else {

@@ -29,7 +29,7 @@ pub(crate) struct Words(pub(crate) [u64; Names::KERNEL_WORDS]);
 
 impl Words {
     /// The registers of a stopped 64-bit task; `None` for another.
-    pub(crate) fn of(stopped: &Stopped) -> Result<Option<Words>, TraceError> {
+    pub(crate) fn read(stopped: &Stopped) -> Result<Option<Words>, TraceError> {
         let registers = stopped.registers()?;
         let mut words = [0; Names::KERNEL_WORDS];
         if registers.bytes().len() != size_of_val(&words) {
@@ -102,7 +102,7 @@ impl From<TraceError> for Refusal {
 /// Restarts the call of a task that was stopped in it, without a signal; returns the call, if there is one.
 pub(crate) fn make_again(stopped: &Stopped) -> Result<Option<SeccompData>, TraceError> {
     const INTERRUPTED: i64 = -(libc::EINTR as i64);
-    let Some(mut words) = Words::of(stopped)? else {
+    let Some(mut words) = Words::read(stopped)? else {
         return Ok(None);
     };
     let is_call = words.0[ORIG_RAX] as i64 >= 0;
@@ -169,7 +169,7 @@ impl<'a> Injection<'a> {
         allowed: Allowed<'a>,
         is_at_entry: bool,
     ) -> Result<Injection<'a>, Refusal> {
-        let words = Words::of(stopped)?.ok_or(Refusal::Refused)?;
+        let words = Words::read(stopped)?.ok_or(Refusal::Refused)?;
         let signal_mask = stopped.signal_mask()?;
         stopped.set_signal_mask(u64::MAX)?;
         Ok(Injection {
@@ -242,7 +242,7 @@ impl<'a> Injection<'a> {
     /// Sets the tracer's address in the call at whose entry the task has stopped, if needed.
     fn leave_as_tracers(&self) -> Result<(), TraceError> {
         if let Allowed::AsTracers = self.allowed
-            && let Some(mut words) = Words::of(&self.stopped)?
+            && let Some(mut words) = Words::read(&self.stopped)?
         {
             words.0[RIP] = TRACERS_IP;
             words.set(&self.stopped)?;
@@ -274,7 +274,7 @@ impl<'a> Injection<'a> {
 
     /// Reloads the registers, since the task has executed another program.
     pub(crate) fn begin_again(&mut self) -> Result<(), TraceError> {
-        if let Some(words) = Words::of(&self.stopped)? {
+        if let Some(words) = Words::read(&self.stopped)? {
             self.words = words;
         }
         Ok(())

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 /// The attempts of tasks. Between two attempts a task restarts its call.
 #[derive(Debug, Default)]
-pub(super) struct Looks(HashMap<i32, u32>);
+pub(super) struct Attempts(HashMap<i32, u32>);
 
-impl Looks {
+impl Attempts {
     /// Whether a task has tried for more than half a second, so that the tasks that block it may be waiting for it.
     pub(super) fn are_enough(&self, tid: i32) -> bool {
         const ENOUGH: u32 = 1000;

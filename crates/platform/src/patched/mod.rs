@@ -58,7 +58,7 @@ use crate::spin::Spin;
 use crate::sys::{machine, stub};
 pub(crate) use area::{Numbers, Tables};
 use inject::{Injection, RIP, Refusal, Words};
-use looks::Looks;
+use looks::Attempts;
 pub(crate) use pace::Pace;
 use serve::{Desk, Seat, lock};
 use sites::{Plan, Sites};
@@ -84,7 +84,7 @@ pub(crate) struct Patching<'a> {
     /// The sites whose calls were answered.
     sites: Sites,
     /// The waits of filters for threads.
-    looks: Looks,
+    looks: Attempts,
     /// The threads that a filter waits for, by the thread that installs it.
     inside: HashMap<i32, Vec<i32>>,
     /// The number of filters of a task that has installed none itself, if the kernel reports it.
@@ -93,7 +93,7 @@ pub(crate) struct Patching<'a> {
 
 /// The settings for handing over a guest's calls.
 #[derive(Debug)]
-pub(crate) struct How {
+pub(crate) struct PatchSettings {
     numbers: Numbers,
     /// The initial pace of both sides.
     pace: Pace,
@@ -112,7 +112,7 @@ pub(crate) fn how(
     evaluator: &Evaluator,
     spin: Spin,
     shares_cpu: impl FnOnce() -> bool,
-) -> Option<How> {
+) -> Option<PatchSettings> {
     let numbers = Numbers::new(program, evaluator);
     if reads_ip(program)
         || !knows_memory()
@@ -122,7 +122,7 @@ pub(crate) fn how(
         return None;
     }
     let pace = Pace::new(spin, shares_cpu(), numbers.allows(libc::SYS_sched_yield));
-    Some(How { numbers, pace })
+    Some(PatchSettings { numbers, pace })
 }
 
 /// The same for guests whose calls raise a signal: their stubs may wait whatever the filter.
@@ -131,14 +131,14 @@ pub(crate) fn how_by_signal(
     evaluator: &Evaluator,
     spin: Spin,
     shares_cpu: bool,
-) -> How {
-    How {
+) -> PatchSettings {
+    PatchSettings {
         numbers: Numbers::new(program, evaluator),
         pace: Pace::new(spin, shares_cpu, true),
     }
 }
 
-impl How {
+impl PatchSettings {
     /// The initial pace of both sides.
     pub(crate) const fn pace(&self) -> &Pace {
         &self.pace
@@ -156,7 +156,7 @@ impl<'a> Patching<'a> {
             creators: HashMap::new(),
             forked: HashSet::new(),
             sites: Sites::default(),
-            looks: Looks::default(),
+            looks: Attempts::default(),
             inside: HashMap::new(),
             filters: machine::filters_with(OF_PATCHED),
         }
@@ -249,7 +249,7 @@ impl<'a> Patching<'a> {
         let Some(creator) = self.creators.remove(&tid) else {
             return Ok(());
         };
-        let (Some(space), Some(words)) = (self.spaces.of_mut(tid), Words::of(stopped)?) else {
+        let (Some(space), Some(words)) = (self.spaces.of_mut(tid), Words::read(stopped)?) else {
             return Ok(());
         };
         // The former owner has ended, even if that hasn't been reported yet, unless it has created this task without an
@@ -281,11 +281,11 @@ impl<'a> Patching<'a> {
     /// then the stub continues behind the copy.
     pub(crate) fn is_fault(&self, stopped: &Stopped, signal: i32) -> Result<bool, TraceError> {
         let tid = stopped.tracee().tid();
-        let space = self.spaces.of(tid);
+        let space = self.spaces.space(tid);
         let (libc::SIGSEGV | libc::SIGBUS, Some(space)) = (signal, space) else {
             return Ok(false);
         };
-        let Some(mut words) = Words::of(stopped)? else {
+        let Some(mut words) = Words::read(stopped)? else {
             return Ok(false);
         };
         let (copy, next) = stub::copy();
@@ -369,7 +369,7 @@ impl<'a> Patching<'a> {
     /// Restores the patched sites in the memory of a stopped task, if all tasks that may run there can be stopped;
     /// returns whether no site is patched there afterwards.
     fn put_back(&mut self, tracer: &mut Tracer<'_>, tid: i32) -> Result<bool, TraceError> {
-        if !self.spaces.of(tid).is_some_and(Space::is_patched) {
+        if !self.spaces.space(tid).is_some_and(Space::is_patched) {
             return Ok(true);
         }
         let are_all = tracer.stop_sharing(tid)?.are_all;
@@ -403,7 +403,7 @@ impl<'a> Patching<'a> {
     /// Whether all other threads of a stopped task have left the code that hands calls over: a filter that they are
     /// about to get may deny its calls. Threads that haven't left it run on for a moment.
     fn is_clear_of(&mut self, tracer: &mut Tracer<'_>, tid: i32) -> Result<bool, TraceError> {
-        let Some(space) = self.spaces.of(tid) else {
+        let Some(space) = self.spaces.space(tid) else {
             return Ok(true);
         };
         let mut is_clear = true;
@@ -416,7 +416,7 @@ impl<'a> Patching<'a> {
             let mut inside = Vec::new();
             for one in others {
                 let words = match one.stop() {
-                    Stop::Interrupted => unless_ended(Words::of(&one))?,
+                    Stop::Interrupted => unless_ended(Words::read(&one))?,
                     _ => None,
                 };
                 if words.is_some_and(|words| space.has_code_at(words.0[RIP])) {
@@ -446,7 +446,7 @@ impl<'a> Patching<'a> {
         if !plan.is_free(stopped, others)? {
             return Err(Refusal::Refused);
         }
-        let space = self.spaces.of(tid);
+        let space = self.spaces.space(tid);
         let has_area = space.is_some_and(|space| space.area_for(&plan.mapping).is_some());
         let signals = if has_area {
             Vec::new()
@@ -478,7 +478,7 @@ impl<'a> Patching<'a> {
         injection: &mut Injection<'_>,
         next: inject::NextStop<'_>,
     ) -> Result<(), Refusal> {
-        if self.spaces.of(tid).is_none() {
+        if self.spaces.space(tid).is_none() {
             let space = Space::make(tid, injection, next)?;
             self.spaces.add(tid, space);
         }

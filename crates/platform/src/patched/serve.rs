@@ -15,7 +15,7 @@ use tamis_kernel::spawn::Signaller;
 use tamis_kernel::{Errno, memory};
 use tamis_vm::Evaluator;
 
-use super::How;
+use super::PatchSettings;
 use super::area;
 use super::orders::{Order, Orders};
 use super::pace::Pace;
@@ -36,7 +36,7 @@ const FORWARDS: u32 = 16;
 pub(crate) struct Desk<'a> {
     pub(crate) supervisor: &'a dyn Supervisor,
     pub(crate) evaluator: &'a Evaluator,
-    pub(super) how: How,
+    pub(super) how: PatchSettings,
     pub(crate) signaller: &'a Signaller,
     pub(super) orders: Orders,
     pub(crate) failure: Mutex<Option<PlatformError>>,
@@ -109,7 +109,7 @@ impl<'a> Desk<'a> {
     pub(crate) fn new(
         supervisor: &'a dyn Supervisor,
         evaluator: &'a Evaluator,
-        how: How,
+        how: PatchSettings,
         signaller: &'a Signaller,
         unpatch: Option<&'a AtomicBool>,
     ) -> Desk<'a> {

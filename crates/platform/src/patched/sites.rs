@@ -166,7 +166,7 @@ impl Plan {
     /// Whether a thread is at a boundary between instructions, and has no address between the replaced ones on its
     /// stack, to which a signal handler would return.
     fn is_clear(&self, stopped: &Stopped) -> Result<bool, TraceError> {
-        let Some(words) = Words::of(stopped)? else {
+        let Some(words) = Words::read(stopped)? else {
             return Ok(false);
         };
         let place = self.place();
@@ -218,7 +218,7 @@ impl Put {
         threads: impl IntoIterator<Item = &'s Stopped>,
     ) -> Result<(), TraceError> {
         for one in threads {
-            if let Some(mut words) = Words::of(one)?
+            if let Some(mut words) = Words::read(one)?
                 && let Some(ip) = self.moved(words.0[RIP])
             {
                 words.0[RIP] = ip;
@@ -246,7 +246,7 @@ pub(super) struct Patch {
 }
 
 impl Patch {
-    pub(super) fn of(plan: &Plan, put: &Put) -> Patch {
+    pub(super) fn from_plan(plan: &Plan, put: &Put) -> Patch {
         Patch {
             start: put.start,
             former: plan.expected.clone(),

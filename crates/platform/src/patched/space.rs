@@ -245,7 +245,7 @@ impl Space {
         lock(&self.known).sites.insert(resume as u32, site + 2);
         area.used += trampoline.code.len().next_multiple_of(ALIGNMENT);
         let put = plan.put(tid, &places, trampoline)?;
-        self.patches.push(Patch::of(plan, &put));
+        self.patches.push(Patch::from_plan(plan, &put));
         Some(put)
     }
 }

@@ -45,7 +45,7 @@ impl<S> Default for Spaces<S> {
 
 impl<S> Spaces<S> {
     /// The space of a task.
-    pub(super) fn of(&self, tid: i32) -> Option<&S> {
+    pub(super) fn space(&self, tid: i32) -> Option<&S> {
         self.spaces.get(self.tasks.get(&tid)?)
     }
 
@@ -83,7 +83,7 @@ impl<S> Spaces<S> {
         creator: i32,
         copy: impl FnOnce(&S) -> S,
     ) -> Option<Inherited> {
-        let space = self.of(creator)?;
+        let space = self.space(creator)?;
         if memory::is_shared(tid, creator).ok()? {
             self.join(creator, [tid]);
             return Some(Inherited::Same);
@@ -125,6 +125,6 @@ mod tests {
         assert!(matches!(spaces.left(OWN), Left::Others('a')));
         assert!(matches!(spaces.left(own), Left::Others('a')));
         assert!(matches!(spaces.left(1), Left::Gone));
-        assert_eq!((spaces.of(1), spaces.of(2)), (None, Some(&'b')));
+        assert_eq!((spaces.space(1), spaces.space(2)), (None, Some(&'b')));
     }
 }

@@ -124,7 +124,7 @@ fn numbers(filter: &Program, evaluator: &Evaluator) -> Option<Numbers> {
     let numbers = Numbers::new(filter, evaluator);
     // The stub makes these calls itself, so it must support the filter's action.
     let is_answered = |nr: i64| {
-        let kind = numbers.of(nr).map(|action| action.kind);
+        let kind = numbers.action(nr).map(|action| action.kind);
         matches!(
             kind,
             Some(ActionKind::Allow | ActionKind::Notify | ActionKind::Errno)

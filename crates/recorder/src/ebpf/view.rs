@@ -92,7 +92,7 @@ impl Viewer {
     pub fn tell<S: Sink>(&mut self, following: &mut Following<S>) {
         let leaders = &mut self.leaders;
         self.ring.drain(|record| {
-            if let Some(event) = Event::of(record) {
+            if let Some(event) = Event::parse(record) {
                 event.tell(following, leaders);
             }
         });
@@ -113,7 +113,7 @@ struct Event<'r> {
 }
 
 impl<'r> Event<'r> {
-    fn of(bytes: &'r [u8]) -> Option<Event<'r>> {
+    fn parse(bytes: &'r [u8]) -> Option<Event<'r>> {
         Some(Event {
             kind: half(bytes, 0)?,
             task: half(bytes, 4)? as i32,

@@ -276,7 +276,7 @@ impl Decoder {
         let key = (call.arch, call.nr);
         let entry = self.shapes.entry(key);
         entry
-            .or_insert_with(|| Shape::of(call).map(Arc::new))
+            .or_insert_with(|| Shape::from_data(call).map(Arc::new))
             .clone()
     }
 
@@ -361,7 +361,7 @@ impl Decoder {
         if let Some(known) = self.names.get(&key) {
             return known.clone();
         }
-        let symbol = symbols::of(shape.arch, shape.name, place.arg, raw).map(Arc::from);
+        let symbol = symbols::symbol(shape.arch, shape.name, place.arg, raw).map(Arc::from);
         if self.names.len() == MAX_NAMES {
             self.names.clear();
         }

@@ -61,7 +61,7 @@ const REGISTERS: u8 = 6;
 
 impl Shape {
     /// The call with this number; `None` if it is unknown.
-    pub(super) fn of(data: &SeccompData) -> Option<Shape> {
+    pub(super) fn from_data(data: &SeccompData) -> Option<Shape> {
         if let Some(name) = multiplexed::name(data) {
             return Some(Shape {
                 arch: Arch::X86,
@@ -422,7 +422,7 @@ mod tests {
                     arch: arch.audit(),
                     ..SeccompData::default()
                 };
-                let shape = Shape::of(&data).unwrap_or_else(|| panic!("{arch} {name}"));
+                let shape = Shape::from_data(&data).unwrap_or_else(|| panic!("{arch} {name}"));
                 let Some(places) = &shape.places else {
                     continue;
                 };

@@ -166,7 +166,7 @@ const OPEN: [&str; 16] = [
 ];
 
 /// A value by its names, with unnamed flags as a number; `None` if the argument has no names, or the value has none.
-pub(super) fn of(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String> {
+pub(super) fn symbol(arch: Arch, call: &str, arg: &Arg, value: u64) -> Option<String> {
     let bits = signature::width(arch, call, arg).bits();
     let value = value & (u64::MAX >> (64 - bits));
     if arg.name() == "flags" && matches!(call, "open" | "openat") {
@@ -439,7 +439,7 @@ mod tests {
         let arg = signature::args(call)?
             .iter()
             .find(|arg| arg.name() == name)?;
-        of(Arch::X86_64, call, arg, value)
+        super::symbol(Arch::X86_64, call, arg, value)
     }
 
     #[test]

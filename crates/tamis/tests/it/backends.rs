@@ -1,4 +1,4 @@
-//! `tamis record` without a requirement of a back end: the next back end is used, and the message says so.
+//! `tamis record` without a requirement of a back end: the next back end is used, with a message.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -47,7 +47,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The cached shares of a call's results: what was seen, if anything was, and what was expected.
+/// The cached shares of a call's results: the observed one, if any, and the expected one.
 fn cached(entry: &Value) -> Vec<(Option<f64>, Option<f64>)> {
     let results = entry["results"].as_array().unwrap().iter();
     let shares = results.map(|result| {

@@ -1,4 +1,4 @@
-//! `tamis inject` and `tamis sandbox`: what becomes of a command's calls, on every platform of the product.
+//! `tamis inject` and `tamis sandbox`: the results of a command's calls, on every platform of the product.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -184,7 +184,7 @@ fn where_diagrams_do_not_do_a_witness_may_still_be_found() {
 fn what_the_prover_cannot_hold_is_no_answer() {
     let folder = folder("limit");
     let (left, right) = (folder.join("left.asm"), folder.join("right.asm"));
-    // Multiplication is associative, but neither diagrams nor gates can tell.
+    // Multiplication is associative, but neither diagrams nor gates prove it.
     product(&left, [16, 24, 32], 12345);
     product(&right, [32, 16, 24], 12345);
     let (left, right) = (text_of(&left), text_of(&right));

@@ -115,7 +115,7 @@ pub(crate) fn run(runtime: (&str, &str), folder: &Path) -> Output {
     running(runtime, folder).output().unwrap()
 }
 
-/// Says that a runtime runs no containers here.
+/// Reports that a runtime runs no containers here.
 pub(crate) fn skip_runtime(runtime: &str, output: &Output) {
     let reason = format!("{runtime}: {}", stderr_text(output));
     skip::because(Need::Runtimes, reason);

@@ -1,4 +1,4 @@
-//! `tamis bpf fuzz`: the same seed gives the same result, and exported vectors are what the left side answers.
+//! `tamis bpf fuzz`: the same seed gives the same result, and exported vectors are the left side's answers.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tamis_fuzz::vectors;
 const POLICY: &str = "arch x86_64, x86\ndefault errno(EPERM)\nallow read, write(fd in {1, 2, 7})\n\
                       kill clone(clone_flags & CLONE_NEWUSER != 0)\nallow clone\n";
 
-/// Runs `tamis` in the folder of the tests and returns what it printed.
+/// Runs `tamis` in the folder of the tests and returns its output.
 fn tamis(line: &str) -> Vec<u8> {
     let mut command = Command::new(crate::TAMIS);
     command

@@ -10,15 +10,15 @@ use std::process::{Command, Stdio};
 /// What commands say: the same, or with times and counts that differ from run to run, so that only the status and the names of
 /// files are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Says {
+enum Comparison {
     Same,
     Measured,
 }
-use Says::{Measured, Same};
+use Comparison::{Measured, Same};
 
 /// Commands, first those of which everything is compared, as files of the others stay. In their words `%` stands for what makes a name
 /// special.
-const COMMANDS: [(&str, Says); 35] = [
+const COMMANDS: [(&str, Comparison); 35] = [
     ("compile d%/p%.tamis -o d%/made%.bpf", Same),
     ("compile d%/p%.tamis --counts d%/profile% --stats", Same),
     ("compile d%/p%.rules -o d%/made%.bpf", Same),

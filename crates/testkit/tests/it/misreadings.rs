@@ -15,7 +15,7 @@ use tamis_compiler::judge::compiled;
 use tamis_compiler::{CompileError, CompileOptions, ProofEffort, compile_any_length};
 use tamis_fuzz::{Disagreement, agreement};
 use tamis_optimize::judge::{Filter, judge, judge_reading};
-use tamis_optimize::{How, Split, optimise};
+use tamis_optimize::{Method, Split, optimise};
 use tamis_prover::misreading::{Misreading, Reading, with};
 use tamis_prover::{
     Answer, Equality, Function, Limits, Space, Stop, Subject, decide, equality_by_diagrams,
@@ -334,7 +334,7 @@ fn negation_ignored_is_caught_by_a_call_of_the_interpreter() {
         Program::new(ops.map(Into::into).to_vec(), Endian::Little).expect("a valid filter");
     let filters = Stack::from(filter);
     let right = optimise(&filters, &CompileOptions::default(), Split::Never).expect("no mistake");
-    assert_eq!(right.how(), How::LaidOutAnew);
+    assert_eq!(right.how(), Method::LaidOutAnew);
     let ignored = misreadings::all()
         .into_iter()
         .find(|case| case.name == "neg-ignored");

@@ -9,7 +9,7 @@ use tamis_bpf::ebpf_len::{PROLOGUE_INSNS, op_executed_insns};
 use tamis_bpf::{Op, Pc, Program, Stack, interp};
 use tamis_compiler::{CompileOptions, Objective, compile_any_length};
 use tamis_meter::price::{FURTHER_FILTER_NS, MISPREDICTION_NS, STEP_NS, UNCACHED_NS};
-use tamis_optimize::{How, Split, optimise};
+use tamis_optimize::{Method, Split, optimise};
 use tamis_profile::Profile;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program;
@@ -93,7 +93,7 @@ fn profile(rng: &mut Rng, stack: &[Program]) -> Profile {
 }
 
 /// Optimises a stack for a random profile, objective and kernel.
-fn check(rng: &mut Rng, stack: &[Program], seed: u64) -> How {
+fn check(rng: &mut Rng, stack: &[Program], seed: u64) -> Method {
     let profile = profile(rng, stack);
     let options = CompileOptions {
         profile: Some(profile.clone()),
@@ -143,7 +143,7 @@ fn random_stacks_are_never_worse_for_any_profile_objective_and_kernel() {
                     .clone()
             })
             .collect();
-        improved += usize::from(check(&mut rng, &stack, seed) != How::Unchanged);
+        improved += usize::from(check(&mut rng, &stack, seed) != Method::Unchanged);
     }
     assert!(improved > seeds::least(20), "{improved}");
 }

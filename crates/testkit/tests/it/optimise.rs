@@ -5,7 +5,7 @@ use tamis_bpf::cache::Bitmap;
 use tamis_bpf::{AluOp, Insn, Op, Operand as BpfOperand, Program, Stack, Test as BpfTest};
 use tamis_compiler::{CompileOptions, Objective, compile, compile_any_length};
 use tamis_kernel::differential::calls::{Effect, answers};
-use tamis_optimize::{How, Optimised, Rejected, Split, Why, optimise};
+use tamis_optimize::{Method, Optimised, Rejected, RejectionReason, Split, optimise};
 use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
@@ -88,7 +88,7 @@ fn random_stacks_become_one_filter_that_answers_alike_and_is_not_worse() {
         if objective == Objective::Length {
             assert!(length(result.programs()) <= length(&stack), "seed {seed}");
         }
-        fused += usize::from(result.how() == How::LaidOutAnew && stack.len() > 1);
+        fused += usize::from(result.how() == Method::LaidOutAnew && stack.len() > 1);
     }
     println!("{fused} stacks fused");
     assert!(fused > seeds::least(60), "{fused}");
@@ -104,7 +104,7 @@ fn random_programs_keep_their_meaning_and_never_get_longer() {
         let result = optimised(&stack, Objective::Length, Split::Never);
         assert_same(&mut rng, &stack, result.programs());
         assert!(length(result.programs()) <= length(&stack), "seed {seed}");
-        changed += usize::from(result.how() != How::Unchanged);
+        changed += usize::from(result.how() != Method::Unchanged);
     }
     println!("{changed} changed");
     assert!(changed > 0);
@@ -138,7 +138,7 @@ fn every_program_of_the_corpus_is_laid_out_anew_or_best_already() {
         let insns = corpus::insns(&name).expect("the listed file is there");
         let stack = [Program::new(insns, Endian::Little).expect("a corpus program is valid")];
         let result = optimised(&stack, Objective::Length, Split::Never);
-        let is_unliftable = |it: &Rejected| matches!(it.why, Why::Unliftable(_));
+        let is_unliftable = |it: &Rejected| matches!(it.why, RejectionReason::Unliftable(_));
         assert!(!result.rejected().iter().any(is_unliftable), "{name}");
         assert!(length(result.programs()) <= length(&stack), "{name}");
         assert_same(&mut rng, &stack, result.programs());
@@ -193,7 +193,7 @@ fn a_filter_that_never_looks_at_the_architecture_is_laid_out_anew() {
     ]);
     let stack = [op(&ops)];
     let result = optimised(&stack, Objective::Steps, Split::Never);
-    assert_eq!(result.how(), How::LaidOutAnew, "{:?}", result.rejected());
+    assert_eq!(result.how(), Method::LaidOutAnew, "{:?}", result.rejected());
     assert!(length(result.programs()) < 9, "{:?}", result.programs());
     assert_same(&mut Rng::new(0), &stack, result.programs());
 }
@@ -210,15 +210,15 @@ fn what_cannot_be_lifted_is_cleaned_up() {
         Op::RetA,
     ])];
     let result = optimised(&stack, Objective::Steps, Split::Never);
-    assert_eq!(result.how(), How::Passes);
+    assert_eq!(result.how(), Method::Passes);
     let [anew, redispatched] = result.rejected() else {
         panic!("both other ways are rejected");
     };
-    assert_eq!(anew.how, How::LaidOutAnew);
-    assert!(matches!(anew.why, Why::Unliftable(_)), "{anew}");
-    assert_eq!(redispatched.how, How::Redispatched);
+    assert_eq!(anew.how, Method::LaidOutAnew);
+    assert!(matches!(anew.why, RejectionReason::Unliftable(_)), "{anew}");
+    assert_eq!(redispatched.how, Method::Redispatched);
     assert!(
-        matches!(redispatched.why, Why::NotBetter(_)),
+        matches!(redispatched.why, RejectionReason::NotBetter(_)),
         "{redispatched}"
     );
     assert_same(&mut Rng::new(0), &stack, result.programs());
@@ -291,12 +291,17 @@ fn calls_are_found_anew_where_no_ruleset_says_what_is_done_with_them() {
     for rest in unsayable {
         let stack = [behind_a_chain(&rest)];
         let result = optimised(&stack, Objective::Steps, Split::Never);
-        assert_eq!(result.how(), How::Redispatched, "{:?}", result.rejected());
+        assert_eq!(
+            result.how(),
+            Method::Redispatched,
+            "{:?}",
+            result.rejected()
+        );
         let [Rejected { how, why }] = result.rejected() else {
             panic!("one way goes further");
         };
-        assert_eq!(*how, How::LaidOutAnew);
-        assert!(matches!(why, Why::Unliftable(_)), "{why}");
+        assert_eq!(*how, Method::LaidOutAnew);
+        assert!(matches!(why, RejectionReason::Unliftable(_)), "{why}");
         let [program] = result.programs() else {
             panic!("one program");
         };
@@ -336,7 +341,7 @@ fn what_is_too_long_becomes_a_stack_that_fits() {
     let whole = optimised(&stack, Objective::Steps, Split::Never);
     assert!(!whole.after().is_installable);
     let parts = optimised(&stack, Objective::Steps, Split::IfTooLong);
-    assert_eq!(parts.how(), How::Split, "{:?}", parts.rejected());
+    assert_eq!(parts.how(), Method::Split, "{:?}", parts.rejected());
     assert!(parts.programs().len() > 1 && parts.after().is_installable);
     let mut rng = Rng::new(0);
     for _ in 0..2000 {

@@ -50,7 +50,7 @@ fn factor(kind: ListKind, lists: &[Predicate]) -> Option<Predicate> {
     if !may_share(kind, lists) {
         return None;
     }
-    let parts = Parts::of(kind, lists);
+    let parts = Parts::from_lists(kind, lists);
     let common = parts.shared()?;
     // The replacement of each alternative; those merged by one part are at the place of the first.
     let mut groups: Vec<(Option<&Predicate>, Vec<Predicate>)> = Vec::new();
@@ -115,7 +115,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(kind: ListKind, lists: &'a [Predicate]) -> Parts<'a> {
+    fn from_lists(kind: ListKind, lists: &'a [Predicate]) -> Parts<'a> {
         let parts = |list| kind.dual().parts(list);
         let total = lists.iter().map(|list| parts(list).len()).sum();
         let mut known: FxHashMap<&Predicate, usize> =

@@ -44,7 +44,7 @@ pub(in crate::passes) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
 }
 
 fn rewrite(predicate: &Predicate) -> Option<Predicate> {
-    if let Some((kind, parts)) = ListKind::of(predicate) {
+    if let Some((kind, parts)) = ListKind::split(predicate) {
         return match rewrite_parts(parts, rewrite) {
             Some(made) => Some(kind.join(made)),
             None => (parts.len() < 2).then(|| kind.join(parts.to_vec())),
@@ -60,7 +60,7 @@ fn rewrite(predicate: &Predicate) -> Option<Predicate> {
 /// The set as masks; the operand's impossible values are left out.
 fn masks(operand: Operand, set: &IntervalSet<u64>) -> Option<Predicate> {
     let possible = set.intersection(&[0..=operand.max()].into_iter().collect());
-    if let Some(cube) = Cube::of(&possible)
+    if let Some(cube) = Cube::from_set(&possible)
         && possible.intervals().len() > cube.cost()
     {
         return Some(cube.test(operand));
@@ -87,7 +87,7 @@ fn partial(set: &IntervalSet<u64>) -> Option<(Cube, IntervalSet<u64>)> {
     let candidates = (0..u64::BITS).filter(is_varied).filter_map(|bit| {
         let has_partner = |value: &&u64| set.contains(**value ^ 1 << bit);
         let paired: IntervalSet<u64> = values.iter().filter(has_partner).copied().collect();
-        let cube = Cube::of(&paired)?;
+        let cube = Cube::from_set(&paired)?;
         let rest = set.difference(&paired);
         let cost = cube.cost() + rest.intervals().len();
         (!rest.is_empty() && cost < set.intervals().len()).then_some((cost, cube, rest))
@@ -105,7 +105,7 @@ struct Cube {
 
 impl Cube {
     /// A set as a cube, if it is one.
-    fn of(set: &IntervalSet<u64>) -> Option<Cube> {
+    fn from_set(set: &IntervalSet<u64>) -> Option<Cube> {
         let (smallest, _) = *set.intervals().first()?;
         let mut free = 0;
         let mut count: u128 = 0;

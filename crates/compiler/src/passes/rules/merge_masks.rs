@@ -53,7 +53,7 @@ struct Masked {
 }
 
 impl Masked {
-    fn of(predicate: &Predicate) -> Option<Masked> {
+    fn from_predicate(predicate: &Predicate) -> Option<Masked> {
         match predicate {
             Predicate::Test(Test::Masked {
                 operand,
@@ -78,7 +78,13 @@ impl Masked {
 }
 
 fn merge(kind: ListKind, parts: &[Predicate]) -> Option<Predicate> {
-    if parts.iter().filter_map(Masked::of).take(2).count() < 2 {
+    if parts
+        .iter()
+        .filter_map(Masked::from_predicate)
+        .take(2)
+        .count()
+        < 2
+    {
         return None;
     }
     let merged = match kind {
@@ -92,12 +98,12 @@ fn merge_requirements(parts: &[Predicate]) -> Vec<Predicate> {
     let mut places: FxHashMap<Operand, usize> = FxHashMap::default();
     let mut merged: Vec<Predicate> = Vec::with_capacity(parts.len());
     for part in parts {
-        let Some(masked) = Masked::of(part) else {
+        let Some(masked) = Masked::from_predicate(part) else {
             merged.push(part.clone());
             continue;
         };
         let place = *places.entry(masked.operand).or_insert(merged.len());
-        match merged.get(place).map(Masked::of) {
+        match merged.get(place).map(Masked::from_predicate) {
             None => merged.push(part.clone()),
             Some(Some(first)) if (first.value ^ masked.value) & first.mask & masked.mask == 0 => {
                 let both = Masked {
@@ -118,7 +124,7 @@ fn merge_alternatives(parts: &[Predicate]) -> Vec<Predicate> {
     let mut places: FxHashMap<Masked, usize> = FxHashMap::default();
     let mut merged: Vec<Option<Predicate>> = Vec::with_capacity(parts.len());
     for part in parts {
-        let Some(mut masked) = Masked::of(part) else {
+        let Some(mut masked) = Masked::from_predicate(part) else {
             merged.push(Some(part.clone()));
             continue;
         };

@@ -46,7 +46,7 @@ pub(in crate::passes) struct Condition {
 
 impl Draft {
     /// The rules of a section.
-    pub(in crate::passes) fn of(section: &Section) -> Draft {
+    pub(in crate::passes) fn from_section(section: &Section) -> Draft {
         let rules = section.rules.iter().map(|rule| DraftRule {
             syscalls: rule.syscalls.clone(),
             when: Condition::new(rule.when.clone(), 0),
@@ -57,7 +57,7 @@ impl Draft {
             arch: section.arch,
             rules: rules.collect(),
             default: section.default,
-            cuts: Cuts::of(section),
+            cuts: Cuts::from_section(section),
         }
     }
 
@@ -148,7 +148,7 @@ mod tests {
             action: Action::ALLOW,
             origin: None,
         });
-        Draft::of(&Section {
+        Draft::from_section(&Section {
             arch: Arch::X86_64,
             rules: rules.to_vec(),
             default: Action::KILL_PROCESS,
@@ -184,7 +184,7 @@ mod tests {
     fn a_draft_is_the_section_that_it_was_made_of() {
         let draft = draft();
         let section = draft.to_section();
-        assert_eq!(Draft::of(&section).into_section(), section);
+        assert_eq!(Draft::from_section(&section).into_section(), section);
         assert_eq!(draft.into_section(), section);
     }
 }

@@ -14,7 +14,7 @@ pub(in crate::passes) struct Cuts(Vec<u32>);
 
 impl Cuts {
     /// The borders of all rules of a section.
-    pub(in crate::passes) fn of(section: &Section) -> Cuts {
+    pub(in crate::passes) fn from_section(section: &Section) -> Cuts {
         Cuts(section.borders())
     }
 
@@ -138,7 +138,7 @@ mod tests {
             action: Action::ALLOW,
             origin: None,
         });
-        let cuts = Cuts::of(&Section {
+        let cuts = Cuts::from_section(&Section {
             arch: Arch::X86_64,
             rules: rules.collect(),
             default: Action::KILL_PROCESS,

@@ -14,7 +14,7 @@ pub(in crate::passes) enum ListKind {
 
 impl ListKind {
     /// The kind and the parts, if a predicate is a list.
-    pub(in crate::passes) fn of(predicate: &Predicate) -> Option<(ListKind, &[Predicate])> {
+    pub(in crate::passes) fn split(predicate: &Predicate) -> Option<(ListKind, &[Predicate])> {
         match predicate {
             Predicate::All(parts) => Some((ListKind::All, parts)),
             Predicate::Any(parts) => Some((ListKind::Any, parts)),
@@ -50,7 +50,7 @@ impl ListKind {
 
     /// The parts of a list of this kind; any other predicate is its own only part.
     pub(in crate::passes) fn parts(self, predicate: &Predicate) -> &[Predicate] {
-        match ListKind::of(predicate) {
+        match ListKind::split(predicate) {
             Some((kind, parts)) if kind == self => parts,
             _ => std::slice::from_ref(predicate),
         }
@@ -67,7 +67,7 @@ pub(in crate::passes) fn rewrite_lists(
         let inner = rewrite_lists(inner, rewrite)?;
         return Some(Predicate::Not(Box::new(inner)));
     }
-    let (kind, parts) = ListKind::of(predicate)?;
+    let (kind, parts) = ListKind::split(predicate)?;
     let made = rewrite_parts(parts, |part| rewrite_lists(part, rewrite));
     let rewritten = rewrite(kind, made.as_deref().unwrap_or(parts));
     rewritten.or_else(|| match made {

@@ -102,25 +102,25 @@ pub(super) fn leave(thread: &mut Thread) {
 /// The owner of a call that the handler makes, which filters identify by the call's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub(crate) enum Whose {
+pub(crate) enum Owner {
     Ours = 0,
     Guests = 1,
 }
 
 /// Makes a call of ours from the handler.
 pub(crate) fn make(nr: u32, args: [u64; 6]) -> i64 {
-    call(Whose::Ours, nr, args)
+    call(Owner::Ours, nr, args)
 }
 
 /// Makes a call while handlers of the guest may run.
-pub(crate) fn make_outside(thread: &mut Thread, whose: Whose, nr: u32, args: [u64; 6]) -> i64 {
+pub(crate) fn make_outside(thread: &mut Thread, whose: Owner, nr: u32, args: [u64; 6]) -> i64 {
     leave(thread);
     let result = call(whose, nr, args);
     enter(thread);
     result
 }
 
-fn call(whose: Whose, nr: u32, args: [u64; 6]) -> i64 {
+fn call(whose: Owner, nr: u32, args: [u64; 6]) -> i64 {
     // SAFETY: the guest may do to its own process whatever the call may do.
     unsafe { tamis_platform_guest_call(u64::from(nr), args.as_ptr(), whose as u64) }
 }

@@ -20,10 +20,10 @@ use tamis_kernel::{Ended, Errno, Flags, affinity, poll};
 use crate::error::{PlatformError, Unsupported};
 use crate::in_process::calls::Calls;
 use crate::in_process::filter;
-use crate::in_process::{How, Program, Signals};
+use crate::in_process::{ChildSettings, Program, Signals};
 use crate::sys::load::load;
 use crate::sys::separate;
-pub(crate) use inside::{Whose, block_in_handler, make, make_outside, sleep, stop_everywhere};
+pub(crate) use inside::{Owner, block_in_handler, make, make_outside, sleep, stop_everywhere};
 pub(crate) use memory::{read, write};
 use text::{
     tamis_platform_guest_armed, tamis_platform_guest_call, tamis_platform_guest_called,
@@ -94,7 +94,7 @@ enum Step {
 /// Runs a program as a guest, on this CPU, killed once `until` is readable.
 pub(crate) fn run(
     program: &Program,
-    how: &How<'_>,
+    how: &ChildSettings<'_>,
     calls: &Calls<'_>,
     until: Option<BorrowedFd<'_>>,
 ) -> Result<Ended, PlatformError> {
@@ -261,7 +261,7 @@ fn die_with(parent: i32) {
 /// Turns the child into the guest; returns only if that fails, with the reason.
 fn become_guest(
     program: &Program,
-    how: &How<'_>,
+    how: &ChildSettings<'_>,
     calls: &Calls<'_>,
     kept: &[RawFd],
     mask: &libc::sigset_t,

@@ -82,7 +82,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// The exit with this number; any other number means the last.
-    pub(super) const fn of(number: u32) -> Exit {
+    pub(super) const fn from_number(number: u32) -> Exit {
         match number {
             0 => Exit::Halt,
             1 => Exit::Port,

@@ -183,7 +183,7 @@ fn make(state: &State) -> Result<u64, Errno> {
         .store(machine::shared_bytes(state)?, Ordering::Relaxed);
     machine::read_cpuid(state)?;
     machine::create(state)?;
-    shim::write(state, Exit::of(state.exit.load(Ordering::Relaxed)));
+    shim::write(state, Exit::from_number(state.exit.load(Ordering::Relaxed)));
     tables::root(state).ok_or(NO_MEMORY)?;
     show_pages(state).ok_or(NO_MEMORY)?;
     for (first, after) in state.codes.iter() {

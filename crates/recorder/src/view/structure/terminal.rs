@@ -12,7 +12,7 @@ pub(super) const MAX_BYTES: usize = 16;
 
 /// The form of the last argument's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum Form {
     /// One number.
     Int,
     WindowSize,
@@ -20,24 +20,24 @@ enum What {
 }
 
 /// The commands, with the form of their memory and whether the kernel reads it.
-const COMMANDS: [(&str, What, bool); 14] = [
-    ("FIOASYNC", What::Int, true),
-    ("FIONBIO", What::Int, true),
-    ("FIONREAD", What::Int, false),
-    ("TIOCINQ", What::Int, false),
-    ("TIOCGPGRP", What::Int, false),
-    ("TIOCGPTN", What::Int, false),
-    ("TIOCSPGRP", What::Int, true),
-    ("TIOCSPTLCK", What::Int, true),
-    ("TIOCGWINSZ", What::WindowSize, false),
-    ("TIOCSWINSZ", What::WindowSize, true),
-    ("TCGETS", What::Settings, false),
-    ("TCSETS", What::Settings, true),
-    ("TCSETSW", What::Settings, true),
-    ("TCSETSF", What::Settings, true),
+const COMMANDS: [(&str, Form, bool); 14] = [
+    ("FIOASYNC", Form::Int, true),
+    ("FIONBIO", Form::Int, true),
+    ("FIONREAD", Form::Int, false),
+    ("TIOCINQ", Form::Int, false),
+    ("TIOCGPGRP", Form::Int, false),
+    ("TIOCGPTN", Form::Int, false),
+    ("TIOCSPGRP", Form::Int, true),
+    ("TIOCSPTLCK", Form::Int, true),
+    ("TIOCGWINSZ", Form::WindowSize, false),
+    ("TIOCSWINSZ", Form::WindowSize, true),
+    ("TCGETS", Form::Settings, false),
+    ("TCSETS", Form::Settings, true),
+    ("TCSETSW", Form::Settings, true),
+    ("TCSETSF", Form::Settings, true),
 ];
 
-fn command(call: &SeccompData) -> Option<(What, bool)> {
+fn command(call: &SeccompData) -> Option<(Form, bool)> {
     let name = family::ioctl(Arch::X86_64, call.args[1] & 0xffff_ffff, 32)?;
     let (_, what, is_read) = COMMANDS.iter().find(|(known, ..)| *known == name)?;
     Some((*what, *is_read))
@@ -50,9 +50,9 @@ pub(super) fn is_read(call: &SeccompData) -> bool {
 
 pub(super) fn control(address: u64, behind: &Behind<'_>) -> Option<String> {
     match command(behind.call)?.0 {
-        What::Int => ints(address, behind, 1),
-        What::WindowSize => window_size(address, behind),
-        What::Settings => settings(address, behind),
+        Form::Int => ints(address, behind, 1),
+        Form::WindowSize => window_size(address, behind),
+        Form::Settings => settings(address, behind),
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct ExpectedFigures {
 
 impl ExpectedFigures {
     /// The expected figures of a subject for some calls.
-    pub(super) fn of(subject: &TimedStack, calls: &[SeccompData]) -> ExpectedFigures {
+    pub(super) fn measured(subject: &TimedStack, calls: &[SeccompData]) -> ExpectedFigures {
         let workload = Workload::of_calls(load::native_arch(), calls);
         let cost = measure(subject.installed.programs(), &workload, true);
         let whole = cost.all().calls;

@@ -40,7 +40,7 @@ impl Findings<'_> {
             let outcomes = |calls: &[SeccompData]| -> Vec<ExpectedFigures> {
                 let subjects = subjects.iter();
                 subjects
-                    .map(|subject| ExpectedFigures::of(subject, calls))
+                    .map(|subject| ExpectedFigures::measured(subject, calls))
                     .collect()
             };
             let timings: Vec<Timing> = measurement
