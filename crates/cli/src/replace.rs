@@ -46,8 +46,15 @@ fn copy_ownership(file: &File, old: &Metadata) -> io::Result<()> {
     let is_given = fchown(file, Some(old.uid()), Some(old.gid())).is_ok();
     file.set_permissions(match is_given {
         true => old.permissions(),
-        false => Permissions::from_mode(old.mode() & OWN_BITS),
+        false => Permissions::from_mode(for_another_owner(old.mode())),
     })
+}
+
+/// A mode for a file of another owner and group: no set-user-ID, nobody else writes, and the group, which is another one,
+/// has no more rights than all others.
+fn for_another_owner(mode: u32) -> u32 {
+    let others = mode & 0o5;
+    mode & 0o700 | others << 3 | others
 }
 
 /// Opens a file for a result that is written piecewise, and truncates it.
@@ -61,8 +68,6 @@ pub fn create(path: &Path) -> io::Result<File> {
     options.custom_flags(libc::O_NOFOLLOW).open(real)
 }
 
-/// The mode bits that are independent of the owner: no set-user-ID, and no write permission for others.
-const OWN_BITS: u32 = 0o755;
 /// The mode of files before the user's mask.
 pub const FILE: u32 = 0o666;
 /// The mode of folders before the user's mask.

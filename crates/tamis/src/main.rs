@@ -84,6 +84,7 @@ fn tip(error: &clap::Error) -> Option<String> {
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
         return match word.as_str() {
             "platforms" => Some("to list platforms: 'tamis-lab platforms'".to_owned()),
+            "engines" | "packets" | "ebpf" => Some(format!("'tamis-lab {word}'")),
             _ if Path::new(word).is_file() => {
                 Some(format!("to compile a policy: 'tamis compile {word}'"))
             }

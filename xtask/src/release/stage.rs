@@ -67,6 +67,7 @@ fn documents(folder: &Path, tools: &Path, epoch: &str) -> Result<()> {
     done(book.arg(folder.join("html")))?;
     // The pages link to them.
     copy_folder("docs/schemas", &folder.join("schemas"))?;
+    copy_folder("docs/decisions", &folder.join("decisions"))?;
     copy_folder("docs/examples/sandbox", &folder.join("examples/sandbox"))?;
     let mit = fs::read_to_string(root().join("LICENSE-MIT"))?;
     let year = shell(&format!("date -u +%Y -d @{epoch}"), &root())?;

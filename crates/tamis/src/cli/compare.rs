@@ -152,9 +152,11 @@ impl ComparedSides {
             .coverage
             .others(&[self.left.filters(), self.right.filters()])?
         {
-            // A profile that can't be read for a machine is no filter there.
-            let Ok(compared) = ComparedSides::read(sides, self.args, &other.load, &quiet) else {
-                continue;
+            let compared = match ComparedSides::read(sides, self.args, &other.load, &quiet) {
+                Ok(compared) => compared,
+                // A profile that is no filter on a machine.
+                Err(Failure::Diagnostics(..)) => continue,
+                Err(failure) => return Err(failure),
             };
             let own = [&compared.left, &compared.right];
             let is_same = |before: &[Side; 2]| (0..2).all(|at| before[at].is_identical(own[at]));

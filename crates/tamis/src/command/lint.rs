@@ -73,6 +73,9 @@ pub(crate) struct Args {
     load: LoadArgs,
 }
 
+/// The gap of a profile whose readings are too many to check.
+const TOO_MANY_READINGS: &str = "only the first reading was checked: entries depend on too many capabilities; choose some with `--cap`";
+
 /// The language of units.
 const UNIT: &str = "systemd";
 /// Languages with entries for capabilities, kernels or architectures.
@@ -201,23 +204,32 @@ impl Args {
         let mut report = self.reading_report(input.clone(), &coverage.first, checks)?;
         let first = Side::new(path, vec![input], false);
         let inputs = [first.filters()];
-        let goes_on = coverage.is_requested || report.worst() < Some(Severity::Warning);
-        if goes_on {
-            let mut known = vec![first.clone()];
-            for other in coverage.others(&inputs)? {
-                // A profile that can't be read for a machine is no filter there.
-                let Ok(reading) = other.load.read(path, &Global::silent()) else {
-                    continue;
-                };
-                let side = Side::new(path, vec![reading.clone()], false);
-                if !known.iter().any(|known| known.is_identical(&side)) {
-                    known.push(side);
-                    let mut own = self.reading_report(reading, &other.load, checks)?;
-                    if !coverage.is_requested {
-                        own.findings.retain(FindingEntry::has_place);
-                    }
-                    report.add_reading(&other.title, own);
+        let mut goes_on = coverage.is_requested || report.worst() < Some(Severity::Warning);
+        let others = match goes_on.then(|| coverage.others(&inputs)) {
+            Some(Ok(others)) => others,
+            Some(Err(_)) => {
+                goes_on = false;
+                report.gaps.push(TOO_MANY_READINGS.to_owned());
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
+        let mut known = vec![first.clone()];
+        for other in others {
+            let reading = match other.load.read(path, &Global::silent()) {
+                Ok(reading) => reading,
+                // A profile that is no filter on a machine.
+                Err(Failure::Diagnostics(..)) => continue,
+                Err(failure) => return Err(failure),
+            };
+            let side = Side::new(path, vec![reading.clone()], false);
+            if !known.iter().any(|known| known.is_identical(&side)) {
+                known.push(side);
+                let mut own = self.reading_report(reading, &other.load, checks)?;
+                if !coverage.is_requested {
+                    own.findings.retain(FindingEntry::has_place);
                 }
+                report.add_reading(&other.title, own);
             }
         }
         report.extent = coverage.extent(&inputs, goes_on);
