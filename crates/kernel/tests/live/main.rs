@@ -52,7 +52,8 @@ fn main() -> ExitCode {
     .collect();
     let mut arguments = Arguments::from_args();
     // Some play with load themselves, and the more filters are freed side by side, the closer the kernel is
-    // to a hang (see the book's page about it).
-    arguments.test_threads.get_or_insert(2);
+    // to a hang (see the book's page about it). Beside other trials a task that its command left was gone too early in
+    // one run of twenty.
+    arguments.test_threads.get_or_insert(1);
     libtest_mimic::run(&arguments, trials).exit_code()
 }
