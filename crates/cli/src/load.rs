@@ -153,7 +153,7 @@ impl LoadArgs {
     }
 
     /// Reads and parses one of several inputs without printing its warnings.
-    pub fn read(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
+    fn read(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let _stage = reading(path);
         self.load_input(read_input(path, global)?)
     }

@@ -5,15 +5,66 @@ use tamis_compiler::CompileOptions;
 use tamis_optimize::{Optimised, Split, optimise};
 use tamis_profile::Profile;
 use tamis_session::files::{self, FileLoader};
-use tamis_session::{Loaded, NamedProgram, Side, SideOptions};
+use tamis_session::{Input, Loaded, NamedProgram, Side, SideOptions};
 
 use super::load::{LoadArgs, on_this_machine, read_input, reading, warn, warn_installation};
 use super::target::TargetArgs;
 use super::{Failure, Global};
 
+/// The inputs of a side, as read: standard input and pipes can be read once, and a side is loaded for several machines.
+#[derive(Clone)]
+pub struct SideInputs {
+    argument: String,
+    inputs: Vec<Input>,
+    is_stack: bool,
+}
+
+impl SideInputs {
+    /// Reads a file, a list of files with commas, or a folder of programs.
+    ///
+    /// # Errors
+    /// If one can't be read.
+    pub fn read(argument: &str, global: &Global) -> Result<SideInputs, Failure> {
+        let (paths, is_stack) = files::stack_paths(argument)?;
+        let inputs = paths.iter().map(|path| {
+            let _stage = reading(path);
+            read_input(path, global)
+        });
+        Ok(SideInputs {
+            argument: argument.to_owned(),
+            inputs: inputs.collect::<Result<_, _>>()?,
+            is_stack,
+        })
+    }
+
+    /// Loads them with options for this side alone. Prints warnings.
+    ///
+    /// # Errors
+    /// If one is no filter under these options.
+    pub fn load(
+        self,
+        own: &SideOptions,
+        load: &LoadArgs,
+        global: &Global,
+    ) -> Result<Side, Failure> {
+        let options = own.over(&load.shared_options());
+        let folders = [load.include_dirs(), &own.include_dirs].concat();
+        let mut filters = Vec::new();
+        for input in self.inputs {
+            let _stage = reading(&input.name);
+            let mut loader = FileLoader::new(&folders);
+            let options = on_this_machine(options.clone(), &input);
+            let loaded = tamis_session::load(input, &options, &mut loader)?;
+            warn(&loaded, global);
+            filters.push(loaded);
+        }
+        Ok(Side::new(self.argument, filters, self.is_stack))
+    }
+}
+
 /// Reads a file, a list of files with commas, or a folder of programs. Prints warnings.
 pub fn read(argument: &str, load: &LoadArgs, global: &Global) -> Result<Side, Failure> {
-    read_by(argument, &SideOptions::default(), load, global)
+    SideInputs::read(argument, global)?.load(&SideOptions::default(), load, global)
 }
 
 /// Reads it with options for this side alone; options without effect are rejected.
@@ -23,31 +74,9 @@ pub fn read_alone(
     load: &LoadArgs,
     global: &Global,
 ) -> Result<Side, Failure> {
-    let side = read_by(argument, own, load, global)?;
+    let side = SideInputs::read(argument, global)?.load(own, load, global)?;
     own.check(&side)?;
     Ok(side)
-}
-
-fn read_by(
-    argument: &str,
-    own: &SideOptions,
-    load: &LoadArgs,
-    global: &Global,
-) -> Result<Side, Failure> {
-    let options = own.over(&load.shared_options());
-    let folders = [load.include_dirs(), &own.include_dirs].concat();
-    let (paths, is_stack) = files::stack_paths(argument)?;
-    let mut filters = Vec::new();
-    for path in &paths {
-        let _stage = reading(path);
-        let input = read_input(path, global)?;
-        let mut loader = FileLoader::new(&folders);
-        let options = on_this_machine(options.clone(), &input);
-        let loaded = tamis_session::load(input, &options, &mut loader)?;
-        warn(&loaded, global);
-        filters.push(loaded);
-    }
-    Ok(Side::new(argument, filters, is_stack))
 }
 
 /// Programs as the filters of one task, the oldest first.

@@ -10,14 +10,12 @@
 //! protect against concurrent replacement of these folders. Files named by the caller, including the policy, are not
 //! restricted.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tamis_diag::{Diagnostic, Sources, code, suggest};
 use tamis_policy::limits::MAX_SOURCE_BYTES;
@@ -58,30 +56,6 @@ impl std::error::Error for ReadError {}
 /// Whether standard input was read: a second reader would find it empty.
 static STDIN_IS_READ: AtomicBool = AtomicBool::new(false);
 
-/// The contents of streams, by their paths, and whether they are used again.
-static STREAMS: Mutex<(BTreeMap<String, Input>, bool)> = Mutex::new((BTreeMap::new(), false));
-
-/// From now on [`read`] returns the same content for a stream - standard input, a pipe - as before: for commands that
-/// read their inputs a second time, as on another machine.
-pub fn reuse_streams() {
-    streams().1 = true;
-}
-
-fn streams() -> MutexGuard<'static, (BTreeMap<String, Input>, bool)> {
-    STREAMS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn known_stream(path: &str) -> Option<Input> {
-    let streams = streams();
-    streams.0.get(path).filter(|_| streams.1).cloned()
-}
-
-fn keep_stream(path: &str, input: &Input) {
-    if path == "-" || !path_of(path).is_file() {
-        streams().0.insert(path.to_owned(), input.clone());
-    }
-}
-
 /// Reads a path, standard input (`-`) or an embedded policy by its name. A file with the name of an embedded policy is
 /// `./NAME`, so the content of the working directory can't change the meaning of a name.
 ///
@@ -92,7 +66,6 @@ pub fn read(path: &str) -> Result<Input, Error> {
         return Ok(input);
     }
     let read = match path {
-        _ if let Some(input) = known_stream(path) => return Ok(input),
         "-" if STDIN_IS_READ.swap(true, Ordering::Relaxed) => {
             return Err(Error::usage(
                 "standard input is named twice",
@@ -102,7 +75,6 @@ pub fn read(path: &str) -> Result<Input, Error> {
         "-" => read_bounded(io::stdin().lock()).map(|bytes| Input::new("<stdin>", bytes)),
         _ => read_file(&path_of(path)),
     };
-    let read = read.inspect(|input| keep_stream(path, input));
     read.map_err(|error| match error {
         ReadError::TooLarge => too_large(path),
         ReadError::Io(error) => unreadable(path, &error),

@@ -4,6 +4,7 @@
 //! most sides that differ; then come decision diagrams, then SAT. All share one deadline.
 
 use std::fmt;
+use std::sync::Arc;
 
 use tamis_abi::{Action, Arch};
 use tamis_analysis::arches;
@@ -19,7 +20,8 @@ use tamis_session::{Side, SideOptions};
 use super::limits::{LimitArgs, raise, text};
 use super::load::LoadArgs;
 use super::settings::Coverage;
-use super::{Failure, Global, budget, side};
+use super::{Failure, Global, budget};
+use tamis_cli::side::SideInputs;
 
 /// The scope of a comparison.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -53,6 +55,13 @@ pub(crate) struct ComparedSides {
     known: Vec<Pair>,
     /// The readings that the comparison covers.
     pub(crate) coverage: Coverage,
+    sources: Arc<[SideSource; 2]>,
+}
+
+/// The inputs of a side with its own options.
+struct SideSource {
+    inputs: SideInputs,
+    own: SideOptions,
 }
 
 /// The result of a comparison.
@@ -103,6 +112,31 @@ impl ScopeArgs {
     }
 }
 
+impl SideSource {
+    fn read(
+        argument: &str,
+        own: SideOptions,
+        load: &LoadArgs,
+        global: &Global,
+    ) -> Result<(SideSource, Side), Failure> {
+        let inputs = SideInputs::read(argument, global)?;
+        let source = SideSource { inputs, own };
+        let side = source.load(load, global)?;
+        Ok((source, side))
+    }
+
+    fn load(&self, load: &LoadArgs, global: &Global) -> Result<Side, Failure> {
+        let side = self.inputs.clone().load(&self.own, load, global)?;
+        self.own.check(&side)?;
+        Ok(side)
+    }
+}
+
+/// The options of the first reading of both sides.
+fn first_reading(coverage: &Coverage) -> LoadArgs {
+    coverage.first.for_comparison().keeping_variables()
+}
+
 impl ComparedSides {
     /// Reads both sides, each with its own options, and computes their meaning.
     pub(crate) fn read(
@@ -113,9 +147,35 @@ impl ComparedSides {
     ) -> Result<ComparedSides, Failure> {
         let own = [SideOptions::parse(left.1)?, SideOptions::parse(right.1)?];
         let coverage = Coverage::new(load, &own.each_ref());
-        let load = coverage.first.for_comparison().keeping_variables();
-        let mut left = side::read_alone(left.0, &own[0], &load, global)?;
-        let mut right = side::read_alone(right.0, &own[1], &load, global)?;
+        let load = first_reading(&coverage);
+        let [own_left, own_right] = own;
+        let (source_left, left) = SideSource::read(left.0, own_left, &load, global)?;
+        let (source_right, right) = SideSource::read(right.0, own_right, &load, global)?;
+        let sources = Arc::new([source_left, source_right]);
+        ComparedSides::new(sources, [left, right], args, coverage, global)
+    }
+
+    /// The same sides, loaded in another way, without warnings.
+    pub(crate) fn loaded_by(&self, load: &LoadArgs) -> Result<ComparedSides, Failure> {
+        let global = Global::silent();
+        let sources = Arc::clone(&self.sources);
+        let coverage = Coverage::new(load, &sources.each_ref().map(|source| &source.own));
+        let load = first_reading(&coverage);
+        let sides = [
+            sources[0].load(&load, &global)?,
+            sources[1].load(&load, &global)?,
+        ];
+        ComparedSides::new(sources, sides, self.args, coverage, &global)
+    }
+
+    fn new(
+        sources: Arc<[SideSource; 2]>,
+        [mut left, mut right]: [Side; 2],
+        args: ScopeArgs,
+        coverage: Coverage,
+        global: &Global,
+    ) -> Result<ComparedSides, Failure> {
+        let load = first_reading(&coverage);
         load.check_options(left.filters().iter().chain(right.filters()))?;
         let variables = match_variables(left.filters_mut().chain(right.filters_mut()))?;
         note_variables(&variables, global);
@@ -131,6 +191,7 @@ impl ComparedSides {
             functions: None,
             known: Vec::new(),
             coverage,
+            sources,
         })
     }
 
@@ -138,21 +199,19 @@ impl ComparedSides {
     /// returns false. Readings that have the same rules as an earlier one are skipped.
     pub(crate) fn other_readings(
         &self,
-        sides: [(&str, &[String]); 2],
         scope: &Scope,
         mut see: impl FnMut(&str, &Scope, ComparedSides) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
-        if sides[0].1 == sides[1].1 && self.left.has_texts_of(&self.right) {
+        let has_same_options = self.sources[0].own == self.sources[1].own;
+        if has_same_options && self.left.has_texts_of(&self.right) {
             return Ok(());
         }
-        // The first reading has printed the warnings.
-        let quiet = Global::silent();
         let mut seen: Vec<[Side; 2]> = vec![[self.left.clone(), self.right.clone()]];
         for other in self
             .coverage
             .others(&[self.left.filters(), self.right.filters()])?
         {
-            let compared = match ComparedSides::read(sides, self.args, &other.load, &quiet) {
+            let compared = match self.loaded_by(&other.load) {
                 Ok(compared) => compared,
                 // A profile that is no filter on a machine.
                 Err(Failure::Diagnostics(..)) => continue,

@@ -7,7 +7,7 @@
 use tamis_abi::Arch;
 use tamis_policy::selection::{self, ENGINE_ARCHES, Selection, Setting, Varying};
 use tamis_report::extent::{Extent, Readings};
-use tamis_session::{Assignment, Loaded, SideOptions, files};
+use tamis_session::{Assignment, Loaded, SideOptions};
 
 use super::Failure;
 use super::load::LoadArgs;
@@ -63,7 +63,7 @@ impl Coverage {
         }
     }
 
-    /// The readings of these inputs, each a stack of filters, beside the first. Streams among the inputs can be read again.
+    /// The readings of these inputs, each a stack of filters, beside the first.
     ///
     /// # Errors
     /// If there are too many.
@@ -71,7 +71,6 @@ impl Coverage {
         if !self.goes_on(inputs) {
             return Ok(Vec::new());
         }
-        files::reuse_streams();
         let filters = inputs.iter().copied().flatten();
         let own: Vec<Selection> = filters
             .filter_map(|filter| self.selection(filter))

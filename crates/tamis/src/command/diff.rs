@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let goes_on = compared.coverage.is_requested || code(args, &listing) == exit::OK;
     let has_changes = code(args, &listing) == exit::NO;
     let (elsewhere, goes_on) = match goes_on {
-        true => match list_elsewhere(args, &compared, sides, &scope, &mut listing) {
+        true => match list_elsewhere(args, &compared, &scope, &mut listing) {
             // The changes that were found are shown nevertheless.
             Err(_) if has_changes => (Vec::new(), false),
             elsewhere => (elsewhere?, true),
@@ -109,12 +109,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 fn list_elsewhere(
     args: &Args,
     first: &ComparedSides,
-    sides: [(&str, &[String]); 2],
     scope: &Scope,
     listing: &mut Listing,
 ) -> Result<Vec<OtherReadings>, Failure> {
     let mut found: Vec<OtherReadings> = Vec::new();
-    first.other_readings(sides, scope, |reading, scope, mut compared| {
+    first.other_readings(scope, |reading, scope, mut compared| {
         let own = list(args, &mut compared, scope)?;
         listing.pairs.extend(own.pairs);
         listing.gaps = listing.gaps.or(own.gaps);

@@ -11,10 +11,10 @@ use tamis_report::entry::counted;
 use tamis_report::extent::Extent;
 use tamis_report::lint::{FindingEntry, InputFindings, LintChecksReport, LintReport, sarif};
 use tamis_rules::Origin;
-use tamis_session::{Loaded, NamedProgram, Policy, Side};
+use tamis_session::{Input, Loaded, NamedProgram, Policy, Side};
 
 use crate::cli::limits::LimitArgs;
-use crate::cli::load::LoadArgs;
+use crate::cli::load::{LoadArgs, read_input, reading};
 use crate::cli::output::{document_json, print, show};
 use crate::cli::settings::Coverage;
 use crate::cli::side;
@@ -113,15 +113,20 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let checks = args.checks()?;
     let coverage = Coverage::new(&args.load, &[]);
-    let inputs = args.inputs.iter();
-    let loaded = inputs.map(|input| coverage.first.read(input, global));
-    let loaded: Vec<Loaded> = loaded.collect::<Result<_, _>>()?;
+    let mut texts = Vec::new();
+    let mut loaded = Vec::new();
+    for path in &args.inputs {
+        let _stage = reading(path);
+        let input = read_input(path, global)?;
+        loaded.push(coverage.first.load_input(input.clone())?);
+        texts.push(input);
+    }
     coverage.first.check_options(&loaded)?;
     let inputs: Vec<InputFindings> = match args.stack {
         true => vec![args.stack_report(loaded, &coverage.first, &checks)?],
         false => {
-            let inputs = args.inputs.iter().zip(loaded);
-            let reports = inputs.map(|(path, input)| args.report(path, input, &coverage, &checks));
+            let inputs = texts.iter().zip(loaded);
+            let reports = inputs.map(|(text, input)| args.report(text, input, &coverage, &checks));
             reports.collect::<Result<_, _>>()?
         }
     };
@@ -196,13 +201,13 @@ impl Args {
     /// reading lacks are not reported, because profiles are rarely written for it.
     fn report(
         &self,
-        path: &str,
+        text: &Input,
         input: Loaded,
         coverage: &Coverage,
         checks: &[Check],
     ) -> Result<InputFindings, Failure> {
         let mut report = self.reading_report(input.clone(), &coverage.first, checks)?;
-        let first = Side::new(path, vec![input], false);
+        let first = Side::new(text.name.as_str(), vec![input], false);
         let inputs = [first.filters()];
         let mut goes_on = coverage.is_requested || report.worst() < Some(Severity::Warning);
         let others = match goes_on.then(|| coverage.others(&inputs)) {
@@ -216,13 +221,13 @@ impl Args {
         };
         let mut known = vec![first.clone()];
         for other in others {
-            let reading = match other.load.read(path, &Global::silent()) {
+            let reading = match other.load.load_input(text.clone()) {
                 Ok(reading) => reading,
                 // A profile that is no filter on a machine.
                 Err(Failure::Diagnostics(..)) => continue,
                 Err(failure) => return Err(failure),
             };
-            let side = Side::new(path, vec![reading.clone()], false);
+            let side = Side::new(text.name.as_str(), vec![reading.clone()], false);
             if !known.iter().any(|known| known.is_identical(&side)) {
                 known.push(side);
                 let mut own = self.reading_report(reading, &other.load, checks)?;

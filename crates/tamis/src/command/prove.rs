@@ -89,11 +89,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         elsewhere: None,
     };
     let yes_within = match answer {
-        Answer::No => narrower(&mut compared, question, &scope, args, sides)?,
+        Answer::No => narrower(&mut compared, question, &scope, args)?,
         Answer::Yes | Answer::Unknown => NarrowerScopes::default(),
     };
     let goes_on = answer == Answer::Yes;
-    if goes_on && let Some(other) = elsewhere(&compared, question, &scope, sides)? {
+    if goes_on && let Some(other) = elsewhere(&compared, question, &scope)? {
         result = other;
     }
     let extent = compared.coverage.extent(
@@ -147,10 +147,9 @@ fn elsewhere(
     first: &ComparedSides,
     question: Question,
     scope: &Scope,
-    sides: [(&str, &[String]); 2],
 ) -> Result<Option<Outcome>, Failure> {
     let mut outcome: Option<Outcome> = None;
-    first.other_readings(sides, scope, |reading, scope, mut compared| {
+    first.other_readings(scope, |reading, scope, mut compared| {
         let found = compared.find(scope, |pair| is_contradicted(question, pair));
         let answer = answer(question, &found);
         if answer == Answer::Yes || answer == Answer::Unknown && outcome.is_some() {
@@ -205,7 +204,6 @@ fn narrower(
     question: Question,
     scope: &Scope,
     args: &Args,
-    sides: [(&str, &[String]); 2],
 ) -> Result<NarrowerScopes, Failure> {
     let arches = match scope.arches.as_slice() {
         [] => {
@@ -261,7 +259,7 @@ fn narrower(
     }
     let mut scopes = Vec::new();
     for scope in found {
-        scopes.extend(selectable_parts(question, scope, args, sides));
+        scopes.extend(selectable_parts(compared, question, scope, args));
     }
     Ok(NarrowerScopes { scopes, has_gaps })
 }
@@ -269,18 +267,17 @@ fn narrower(
 /// The parts of a narrower scope with the answer yes under `--arch`, which also selects the reading of profiles. If
 /// that holds only for some architectures, or they can't be read together, each is listed alone.
 fn selectable_parts(
+    first: &ComparedSides,
     question: Question,
     scope: Scope,
     args: &Args,
-    sides: [(&str, &[String]); 2],
 ) -> Vec<Scope> {
     if scope.arches == *args.load.arches {
         return vec![scope];
     }
     let is_yes = |scope: &Scope| {
         let load = args.load.for_arches(&scope.arches);
-        let compared = ComparedSides::read(sides, args.scope, &load, &Global::silent());
-        compared.is_ok_and(|mut compared| {
+        first.loaded_by(&load).is_ok_and(|mut compared| {
             answer(question, &compared.find_briefly(scope)) == Answer::Yes
         })
     };
