@@ -59,7 +59,7 @@ pub fn compile(ruleset: &Ruleset, options: &CompileOptions) -> Result<Compiled, 
 }
 
 /// The same as [`compile`] for a program that need not fit into one filter: an input of
-/// [`foreign::optimise`](crate::foreign::optimise), which may split it.
+/// `tamis_optimize::optimise`, which may split it.
 ///
 /// # Errors
 /// As [`compile`], except that the limit of length is [`Program::MAX_INPUT_INSNS`].

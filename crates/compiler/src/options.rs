@@ -33,7 +33,7 @@ pub struct CompileOptions {
     /// The oldest kernel that will run the filter; by default any with a bitmap of always allowed numbers (5.11), for
     /// which these calls cost nothing.
     pub kernel: Option<KernelVersion>,
-    /// Limits of the prover. They affect whether there is a result and, for [`foreign`](crate::foreign) filters,
+    /// Limits of the prover. They affect whether there is a result and, for filters of other tools,
     /// which one.
     pub proof: ProofEffort,
 }
@@ -83,7 +83,7 @@ impl Target {
 
 /// The instructions that programs may contain.
 ///
-/// [`foreign`](crate::foreign) filters are not restricted.
+/// Filters of other tools are not restricted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Instructions {
     /// All that the kernel accepts.
