@@ -173,7 +173,7 @@ impl Settings {
     }
 }
 
-/// The flags that systemd treats as all: those of [`NAMESPACES`], in older releases except the one for time, which is
+/// The flags that systemd treats as all: those of `NAMESPACES`, in older releases except the one for time, which is
 /// then allowed only by name.
 pub fn all_namespaces(version: SystemdVersion) -> u64 {
     let all = NAMESPACES
