@@ -89,7 +89,7 @@ fn a_filter_that_kills_is_measured_and_what_is_cached_is_told() {
                 "{entry}"
             );
         }
-        // What isn't carried out is no faster than what is.
+        // A call that isn't executed is no faster than one that is.
         let own = &entry["results"][3];
         for member in ["over_none_min_ns", "over_empty_median_ns"] {
             assert!(entry["results"][1][member].is_number(), "{call}");

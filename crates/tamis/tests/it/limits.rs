@@ -11,8 +11,8 @@ use tamis_testkit::limited::{self, COMMANDS, Outcome};
 use tamis_testkit::{child, seeds};
 
 const TIME_LIMIT_S: f64 = 0.4;
-/// What a command may take: a tenth and 50 ms beyond its time limit, and as much again because what ends in good order
-/// and what the system does when a process ends take longer without optimisation.
+/// The most time of a command: a tenth and 50 ms beyond its time limit, and a margin because an orderly end and the system's
+/// work at the end of a process take longer without optimisation.
 const MAX_CPU_S: f64 = 1.1 * TIME_LIMIT_S + 0.05 + 0.2;
 /// A hundred diagnostics, each with an excerpt.
 const MAX_STDERR_BYTES: usize = 128 << 10;

@@ -1,10 +1,10 @@
-//! The command and the library as their users meet them: each module starts `tamis`, compilers or what they built.
+//! The command and the library as their users meet them: each module starts `tamis`, compilers or programs built by these.
 //!
 //! One executable, linked once. `cargo test -p tamis --test it NAME::` runs one module. The goldens are an executable
 //! of their own (`--test golden`), because each file is a test there, which the standard harness has no means for.
 //!
-//! Both test the program that cargo built with them, and with `TAMIS_BIN` in the environment another one: what a package
-//! has is tested like this.
+//! Both test the program that cargo built with them, and with `TAMIS_BIN` in the environment another one, such as
+//! that of a package.
 
 mod audit;
 mod backends;

@@ -1,4 +1,4 @@
-//! Paths that aren't UTF-8: every command does with them what it does with others, and says their bytes escaped.
+//! Paths that aren't UTF-8: every command treats them like others, and prints their bytes escaped.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,8 +16,8 @@ enum Comparison {
 }
 use Comparison::{Measured, Same};
 
-/// Commands, first those of which everything is compared, as files of the others stay. In their words `%` stands for what makes a name
-/// special.
+/// Commands; those with a complete comparison precede those whose files stay. In their words `%` stands for the special part of a
+/// name.
 const COMMANDS: [(&str, Comparison); 35] = [
     ("compile d%/p%.tamis -o d%/made%.bpf", Same),
     ("compile d%/p%.tamis --counts d%/profile% --stats", Same),

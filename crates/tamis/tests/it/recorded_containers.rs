@@ -1,7 +1,7 @@
 //! Containers are recorded, and run under the learned policy.
 //!
-//! A recording of a runtime begins with the first call under the container's filter, so what the runtime does before isn't in
-//! it. The runtime's set of calls is added, for a runtime in Go does not always the same.
+//! A recording of a runtime begins with the first call under the container's filter, so it lacks the runtime's earlier
+//! calls. The runtime's set of calls is added, because the calls of a runtime in Go vary between runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

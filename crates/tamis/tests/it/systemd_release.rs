@@ -30,7 +30,7 @@ fn tamis(args: &[&str]) -> Output {
     command.args(args).output().expect("tamis runs")
 }
 
-/// The release that the machine's systemd says, or the newest known, with how the note calls it.
+/// The release of the machine's systemd, or the newest known, with its name in the note.
 fn expected() -> (SystemdVersion, &'static str) {
     let Ok(text) = Systemd::version() else {
         return (SystemdVersion::newest(), "the newest known");

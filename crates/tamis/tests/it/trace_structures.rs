@@ -219,8 +219,8 @@ int main(void) {
 }
 "#;
 
-/// Lines without what differs from run to run: the numbers of processes, and how long they took. Of children only how they
-/// ended: they and their parent go on in any order.
+/// Lines without the parts that differ between runs, which are the numbers of processes and durations. Of children only their
+/// ends: they and their parent go on in any order.
 fn comparable(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).expect("a trace");
     let lines = text

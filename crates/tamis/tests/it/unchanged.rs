@@ -1,5 +1,5 @@
-//! What is recorded does what it does without: exit codes, signals, programs that trace others, filters and listeners of its
-//! own, privileges of files, job control; and what becomes of it when the recorder is killed.
+//! A recorded program behaves as without the recorder: exit codes, signals, programs that trace others, filters and listeners of
+//! its own, privileges of files, job control; also when the recorder is killed.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -142,7 +142,7 @@ fn a_stopped_command_is_waited_for() {
             );
             thread::yield_now();
         }
-        // A task that a tracer has stopped may still be about to stop, so it is told until it goes on.
+        // A task that a tracer has stopped may still be about to stop, so the signal is repeated until it goes on.
         while tamis.try_wait().expect("a status").is_none() {
             assert!(
                 began.elapsed() < Duration::from_secs(60),
