@@ -33,6 +33,8 @@ impl From<Error> for Failure {
             } => {
                 let code = match cause {
                     Cause::Usage => exit::USAGE,
+                    Cause::Environment => exit::ENVIRONMENT,
+                    Cause::Limit => exit::GAVE_UP,
                     Cause::Bug => exit::BUG,
                 };
                 Failure::new(code, message, hint)

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tamis_abi::{Arch, KernelVersion, host};
+use tamis_deploy::systemd as systemd_release;
 use tamis_diag::{Diagnostic, Severity};
 use tamis_export::Exporter;
 use tamis_lint::{Limits, LintInput, Meaning, Statements};
@@ -18,7 +19,7 @@ use tamis_session::{
 use super::arches::ArchArgs;
 use super::budget::{self, Stage};
 use super::languages::LanguageArgs;
-use super::{Failure, Global, input, systemd as machine};
+use super::{Failure, Global, input};
 
 /// The policy for commands without one.
 pub const DEFAULT_POLICY: &str = "container-default";
@@ -161,6 +162,14 @@ impl LoadArgs {
     /// Parses one of several inputs.
     pub fn load_input(&self, input: Input) -> Result<Loaded, Failure> {
         self.load_by(&self.shared_options(), input)
+    }
+
+    /// A policy of this kind in another text; `None` if it has errors.
+    pub fn reload(&self, input: Input, kind: InputKind) -> Option<Policy> {
+        match self.with_kind(Some(kind)).load_input(input) {
+            Ok(Loaded::Policy(policy)) => Some(*policy),
+            Ok(Loaded::Program(_)) | Err(_) => None,
+        }
     }
 
     fn load_by(&self, options: &LoadOptions, input: Input) -> Result<Loaded, Failure> {
@@ -327,7 +336,7 @@ impl LoadArgs {
             asked: text
                 .and_then(|text| text.parse().ok())
                 .or(self.systemd.asked),
-            installed: machine::installed(),
+            installed: systemd_release::installed(),
         }
     }
 
@@ -341,7 +350,7 @@ impl LoadArgs {
 pub fn on_this_machine(mut options: LoadOptions, input: &Input) -> LoadOptions {
     let kind = options.kind.unwrap_or_else(|| input.kind());
     if kind.name() == "systemd" {
-        options.policy.systemd.installed = machine::installed();
+        options.policy.systemd.installed = systemd_release::installed();
     }
     options
 }

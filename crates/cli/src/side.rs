@@ -98,17 +98,6 @@ pub fn optimised(stack: &Stack, options: &CompileOptions) -> Result<Optimised, F
         .map_err(|error| Failure::bug(error.to_string(), "please report this with the input"))
 }
 
-/// The filters of one task as one program; `None` if it would be too long.
-pub fn single(stack: &Stack, options: &CompileOptions) -> Result<Option<Program>, Failure> {
-    if let [one] = stack.programs() {
-        return Ok(Some(one.clone()));
-    }
-    Ok(match optimised(stack, options)?.programs() {
-        [one] => Some(one.clone()),
-        _ => None,
-    })
-}
-
 /// A stack with the name that the user gave it.
 pub type NamedStack = (String, Stack);
 

@@ -25,6 +25,10 @@ pub enum Error {
 pub enum Cause {
     /// The input or the options.
     Usage,
+    /// The environment: the kernel, a file or a permission.
+    Environment,
+    /// A limit was reached.
+    Limit,
     /// A bug of tamis.
     Bug,
 }
@@ -45,6 +49,15 @@ impl Error {
             message: message.into(),
             hint: None,
             cause: Cause::Usage,
+        }
+    }
+
+    /// An error of the environment.
+    pub fn environment(message: impl Into<String>) -> Error {
+        Error::Message {
+            message: message.into(),
+            hint: None,
+            cause: Cause::Environment,
         }
     }
 

@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 42] = [
+const ALLOWED: [(&str, Option<&[&str]>); 43] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -85,6 +85,13 @@ const ALLOWED: [(&str, Option<&[&str]>); 42] = [
         ]),
     ),
     (
+        "deploy",
+        Some(&[
+            "abi", "analysis", "bpf", "compiler", "diag", "kernel", "optimize", "policy",
+            "profile", "prover", "report", "rules", "session",
+        ]),
+    ),
+    (
         "learn",
         Some(&[
             "abi", "analysis", "diag", "export", "policy", "profile", "prover", "rules",
@@ -99,8 +106,8 @@ const ALLOWED: [(&str, Option<&[&str]>); 42] = [
     (
         "cli",
         Some(&[
-            "abi", "bpf", "chart", "compiler", "diag", "export", "kernel", "lint", "meter",
-            "optimize", "platform", "policy", "profile", "prover", "report", "session",
+            "abi", "bpf", "chart", "compiler", "deploy", "diag", "export", "kernel", "lint",
+            "meter", "optimize", "platform", "policy", "profile", "prover", "report", "session",
         ]),
     ),
     (
@@ -112,6 +119,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 42] = [
             "chart",
             "cli",
             "compiler",
+            "deploy",
             "diag",
             "embed",
             "export",

@@ -3,10 +3,8 @@
 pub(crate) use tamis_cli::*;
 
 pub(crate) mod compare;
-pub(crate) mod denials;
 pub(crate) mod fragment;
 pub(crate) mod help;
 pub(crate) mod judged;
 pub(crate) mod library;
-pub(crate) mod proc;
 pub(crate) mod settings;

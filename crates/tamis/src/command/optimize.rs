@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::ValueEnum;
 use tamis_bpf::{Program, Stack, disasm};
 use tamis_compiler::{CompileError, CompileOptions, compile_any_length};
+use tamis_deploy::tasks::unreadable;
 use tamis_embed::annotation;
 use tamis_kernel::dump;
 use tamis_optimize::{Optimised, Split, optimise};
@@ -12,7 +13,7 @@ use tamis_report::entry::{InputEntry, counted};
 use tamis_report::optimize::OptimizeReport;
 use tamis_session::{Loaded, NamedProgram};
 
-use super::bpf::dump::{refusal, write_all};
+use super::bpf::dump::write_all;
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json, print};
@@ -128,7 +129,7 @@ impl Args {
 
 /// The filters of a process.
 fn dumped(pid: i32) -> Result<Inputs, Failure> {
-    let programs = dump(pid).map_err(|error| refusal(pid, &error))?;
+    let programs = dump(pid).map_err(|error| unreadable(pid, &error))?;
     if programs.is_empty() {
         return Err(Failure::input(format!("process {pid} has no filters")));
     }

@@ -5,7 +5,8 @@ mod denied;
 use std::ffi::OsString;
 
 use tamis_abi::{Action, SeccompData, call};
-use tamis_bpf::{Program, Stack, interp};
+use tamis_bpf::Stack;
+use tamis_deploy::denied::{Decider, Denials, notifying};
 use tamis_kernel::errno::Errno;
 use tamis_kernel::flags::{Flag, Flags};
 use tamis_kernel::install::InstallError;
@@ -17,7 +18,6 @@ use tamis_scmp::Release;
 use tamis_session::path_text::PathText;
 use tamis_session::{Loaded, NamedProgram, Policy};
 
-use crate::cli::denials::{Decider, Denials};
 use crate::cli::library::{self, LinkerFolder, PrivateCopy};
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::ReportArgs;
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let stack = side::stack(filters)?;
     let explains_denied = args.explain_denied && is_filtered && allows_execve(&stack);
     if explains_denied {
-        command.filters = denied::handing_over(&stack)?;
+        command.filters = notifying(&stack, &budget::compile_options())?;
         let all = command.filter_flags.iter();
         let all = all.fold(Flags::NONE, |all, own| all | *own);
         // The program has one thread, and the kernel rejects this flag with a listener.
@@ -131,7 +131,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match result {
         Ok((report, denials)) => {
             let mut document = document(&report, &policies, &stack);
-            document.denied = denials.entries(|data| decider(&stack, &policies, data), &load);
+            document.denied = denials.entries(
+                |data| Decider::in_stack(&stack, &policies, data),
+                &|input, kind| load.reload(input, kind),
+            );
             document.notes.extend(denials.note());
             if let Some(crash) = crash(&report).filter(|_| command.explain && !explains_denied) {
                 document.notes.push(crash);
@@ -227,26 +230,6 @@ impl Args {
         }
         Ok(())
     }
-}
-
-/// The filter that denied a call, if it has a policy.
-fn decider<'p>(
-    stack: &Stack,
-    policies: &'p [Option<Policy>],
-    data: &SeccompData,
-) -> Option<Decider<'p>> {
-    let filter = stack.run(data).decided_by?;
-    let denying = stack.programs().iter().filter(|one| denies(one, data));
-    Some(Decider {
-        policy: policies.get(filter)?.as_ref()?,
-        is_alone: denying.count() == 1,
-    })
-}
-
-/// Whether a filter's action for a call is other than allow.
-fn denies(filter: &Program, data: &SeccompData) -> bool {
-    let action = Action::from_ret(interp::run(filter, data).ret);
-    !action.kind.executes()
 }
 
 /// Whether the filters allow the command to be executed.
@@ -375,7 +358,7 @@ fn refuse(error: &RunError, program: &str, policies: &[Option<Policy>]) -> Failu
 #[cfg(test)]
 mod tests {
     use tamis_abi::Arch;
-    use tamis_bpf::Op;
+    use tamis_bpf::{Op, Program};
 
     use super::*;
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tamis_bpf::Program;
-use tamis_kernel::{DumpError, dump};
+use tamis_deploy::tasks;
+use tamis_kernel::dump;
 use tamis_report::dump::DumpReport;
 use tamis_session::path_text::PathText;
 
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             "`--index NUMBER` writes one filter to standard output; a folder of that name is `./-`",
         ));
     }
-    let filters = dump(pid).map_err(|error| refusal(pid, &error))?;
+    let filters = dump(pid).map_err(|error| tasks::unreadable(pid, &error))?;
     let mut code = exit::OK;
     if let Some(folder) = &args.output {
         if filters.is_empty() {
@@ -107,23 +108,4 @@ fn refuse_to_mix(paths: &[PathBuf], folder: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// The failure to read a process's filters.
-pub(crate) fn refusal(pid: i32, error: &DumpError) -> Failure {
-    let help = match error {
-        DumpError::NotPrivileged => Some("run it as root: `sudo tamis bpf dump …`"),
-        DumpError::OwnFilter => Some("run it outside the container or service that is filtered"),
-        DumpError::Traced { .. } => Some("end that debugger or tracer first"),
-        DumpError::NotTraceable(_) => {
-            Some("it needs CAP_SYS_PTRACE, and a security module may still forbid it")
-        }
-        _ => None,
-    };
-    let code = match error {
-        DumpError::NoTask | DumpError::Ended => exit::USAGE,
-        _ => exit::ENVIRONMENT,
-    };
-    let message = format!("cannot read the filters of process {pid}: {error}");
-    Failure::new(code, message, help.map(str::to_owned))
 }

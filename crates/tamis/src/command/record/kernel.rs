@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 
+use tamis_deploy::tasks::numbers;
 use tamis_kernel::interrupt::Interrupts;
 use tamis_kernel::spawn::{Spawn, SpawnError};
 use tamis_kernel::{Ended, Errno};
@@ -11,7 +12,7 @@ use tamis_session::path_text::PathText;
 
 use super::group::Group;
 use super::watch::Watch;
-use crate::cli::{Failure, exit, proc};
+use crate::cli::{Failure, exit};
 
 /// Runs a command until it and its descendants have ended. Interrupts are caught from its start on.
 pub(super) fn record_command(
@@ -106,7 +107,7 @@ pub(in crate::command) fn choose(pids: &[i32], mut choose: impl FnMut(i32)) -> R
 }
 
 fn tasks(pid: i32) -> Result<Vec<i32>, Failure> {
-    proc::numbers(&format!("/proc/{pid}/task")).map_err(|error| match error.kind() {
+    numbers(&format!("/proc/{pid}/task")).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Failure::input(format!("there is no process {pid}")),
         _ => Failure::environment(format!(
             "the threads of process {pid} can't be read: {error}"

@@ -7,7 +7,8 @@
 
 use tamis_abi::signature;
 use tamis_abi::{Action, ActionKind, Arch, Nr, SeccompData, call, errno, syscall};
-use tamis_bpf::{Op, Program, Stack};
+use tamis_bpf::Stack;
+use tamis_deploy::denied::Denials;
 use tamis_kernel::listener::{Listener, Notification, Reply};
 use tamis_kernel::memory;
 use tamis_kernel::run::{self, Command, RunError, RunResult};
@@ -16,47 +17,12 @@ use tamis_recorder::view::{Argument, Decoder, Shown};
 use tamis_report::denied::essence;
 use tamis_session::Policy;
 
-use crate::cli::denials::Denials;
 use crate::cli::load::native_arch;
-use crate::cli::{Failure, budget, side};
 
 /// The most bytes that are shown of texts other than paths.
 const MAX_TEXT_BYTES: usize = 32;
 /// The most bytes that are shown of a path: longer ones occur in attacks and tests.
 const MAX_PATH_BYTES: usize = 256;
-
-/// Merges the filters of a command into one that notifies instead of returning errors.
-///
-/// # Errors
-/// If the filter would be too long, or a filter computes its return value.
-pub(super) fn handing_over(stack: &Stack) -> Result<Stack, Failure> {
-    let program = side::single(stack, &budget::compile_options())?;
-    let program = program.ok_or_else(|| refused("the filters don't fit into one"))?;
-    let ops: Vec<Op> = program.ops().map(handed_over).collect();
-    if ops.contains(&Op::RetA) {
-        return Err(refused("a filter returns values that it computes"));
-    }
-    let insns = ops.into_iter().map(Into::into).collect();
-    let program = Program::new(insns, program.endian());
-    let program = program.map_err(|error| refused(&error.to_string()))?;
-    Ok(Stack::from(program))
-}
-
-fn handed_over(op: Op) -> Op {
-    match op {
-        Op::RetImm(ret) if Action::from_ret(ret).kind == ActionKind::Errno => {
-            Op::RetImm(Action::new(ActionKind::Notify, 0).ret())
-        }
-        other => other,
-    }
-}
-
-fn refused(why: &str) -> Failure {
-    Failure::usage(
-        format!("denied calls can't be explained: {why}"),
-        "leave --explain-denied out; `tamis record --confined` counts denied calls without a listener",
-    )
-}
 
 /// Runs a command under such filters; also returns the calls that got an error.
 pub(super) fn run(

@@ -50,7 +50,7 @@ fn configurations(long: usize) -> Vec<Reading> {
         ("escapes of config.json", text("\\n")),
     ];
     let apply = "oci apply pure-compute config.json -o new.json";
-    let source = "crates/tamis/src/command/oci/mod.rs";
+    let source = "crates/tamis/src/command/oci.rs";
     inputs
         .map(|(name, bytes)| Reading::new(source, name, ("config.json", bytes), apply))
         .to_vec()
@@ -85,7 +85,7 @@ fn units(long: usize) -> Vec<Reading> {
     inputs
         .map(|(name, bytes)| {
             let file = ("etc/systemd/system/a.service", bytes);
-            let source = "crates/cli/src/root.rs";
+            let source = "crates/deploy/src/root.rs";
             let reading = Reading::new(source, name, file, harden);
             reading
                 .with("usr/bin/true", PROGRAM)

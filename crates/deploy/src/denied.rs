@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::{Action, Arch, ArgIndex, Nr, SeccompData, errno, syscall};
+use tamis_bpf::{Program, Stack, interp};
 use tamis_diag::Sources;
 use tamis_diag::escape::on_one_line;
 use tamis_diag::words::list;
@@ -12,9 +13,16 @@ use tamis_report::denied::{AdditionEntry, DeniedEntry, essence};
 use tamis_report::entry::counted;
 use tamis_report::explain;
 use tamis_rules::{Cause, IntervalSet, OperandSource, Predicate, Rule, Ruleset, Section, Test};
-use tamis_session::{Input, Loaded, Policy};
+use tamis_session::{Input, InputKind, Policy};
 
-use super::load::LoadArgs;
+mod notify;
+mod records;
+
+pub use notify::notifying;
+pub use records::{Recorded, recorded};
+
+/// Loads the text of a changed policy, with the options of the original; `None` if it has errors.
+pub type Reload<'r> = dyn Fn(Input, InputKind) -> Option<Policy> + 'r;
 
 /// The most kinds of denied calls that are kept, which bounds the memory for programs that try all numbers.
 const MAX_KINDS: usize = 1000;
@@ -23,7 +31,7 @@ const MAX_SHOWN: usize = 4;
 
 /// Denied calls, counted by kind: calls of a kind differ only in addresses and the like.
 #[derive(Debug, Default)]
-pub(crate) struct Denials {
+pub struct Denials {
     kinds: BTreeMap<Key, Kind>,
     /// The number of calls whose kinds are not kept.
     others: u64,
@@ -45,16 +53,36 @@ struct Kind {
 }
 
 /// The filter that denied a call.
-pub(crate) struct Decider<'p> {
+pub struct Decider<'p> {
     /// The policy of the filter.
-    pub(crate) policy: &'p Policy,
+    pub policy: &'p Policy,
     /// Whether the other filters allow the call.
-    pub(crate) is_alone: bool,
+    pub is_alone: bool,
+}
+
+impl<'p> Decider<'p> {
+    /// The filter of a stack that denied a call, if it has a policy.
+    pub fn in_stack(
+        stack: &Stack,
+        policies: &'p [Option<Policy>],
+        data: &SeccompData,
+    ) -> Option<Decider<'p>> {
+        let filter = stack.run(data).decided_by?;
+        let denies = |filter: &&Program| {
+            let action = Action::from_ret(interp::run(filter, data).ret);
+            !action.kind.executes()
+        };
+        let denying = stack.programs().iter().filter(denies);
+        Some(Decider {
+            policy: policies.get(filter)?.as_ref()?,
+            is_alone: denying.count() == 1,
+        })
+    }
 }
 
 impl Denials {
     /// Counts a call that the filter of this policy denied. The function formats it with memory contents.
-    pub(crate) fn add(
+    pub fn add(
         &mut self,
         data: &SeccompData,
         action: Action,
@@ -94,10 +122,10 @@ impl Denials {
     }
 
     /// The report's entries, the most frequent first.
-    pub(crate) fn entries<'p>(
+    pub fn entries<'p>(
         &self,
         decider: impl Fn(&SeccompData) -> Option<Decider<'p>>,
-        load: &LoadArgs,
+        reload: &Reload<'_>,
     ) -> Vec<DeniedEntry> {
         let mut kinds: Vec<&Kind> = self.kinds.values().collect();
         kinds.sort_by_key(|kind| std::cmp::Reverse(kind.count));
@@ -112,7 +140,7 @@ impl Denials {
                 Some(decider) if !decider.is_alone => {
                     Err("another filter denies the call, too".to_owned())
                 }
-                Some(decider) => allowing(decider.policy, data, true, load),
+                Some(decider) => allowing(decider.policy, data, true, reload),
             };
             let mut entry = DeniedEntry {
                 reason,
@@ -139,7 +167,7 @@ impl Denials {
     }
 
     /// A note about calls that are not among the entries.
-    pub(crate) fn note(&self) -> Option<String> {
+    pub fn note(&self) -> Option<String> {
         let calls = counted(self.others, "more denied call");
         (self.others > 0).then(|| format!("{calls}, of more than {MAX_KINDS} kinds"))
     }
@@ -149,11 +177,14 @@ impl Denials {
 ///
 /// The change is proved to allow the stated calls and no others. If a change that names argument values would allow
 /// more, as in a profile for architectures with other argument positions, all calls of the number are allowed.
-pub(crate) fn allowing(
+///
+/// # Errors
+/// The reason, as a clause.
+pub fn allowing(
     policy: &Policy,
     data: &SeccompData,
     has_args: bool,
-    load: &LoadArgs,
+    reload: &Reload<'_>,
 ) -> Result<AdditionEntry, String> {
     let decision = policy.ruleset.decide(data);
     let rule = match decision.cause {
@@ -185,7 +216,7 @@ pub(crate) fn allowing(
             tested: &tested,
         };
         let addition = addition::propose(policy.kind.name(), &text, &denial)?;
-        addition_entry(&addition, &text, policy, data, load)
+        addition_entry(&addition, &text, policy, data, reload)
     };
     match has_args {
         true => with(true).or_else(|_| with(false)),
@@ -218,9 +249,10 @@ fn addition_entry(
     text: &str,
     policy: &Policy,
     data: &SeccompData,
-    load: &LoadArgs,
+    reload: &Reload<'_>,
 ) -> Result<AdditionEntry, String> {
-    let changed = changed_policy(addition, text, policy, load);
+    let input = Input::new(policy.name.as_str(), addition.apply(text));
+    let changed = reload(input, policy.kind);
     let Some(changed) = changed.filter(|it| it.ruleset.decide(data).action.kind.executes()) else {
         return Err("the line that was tried doesn't allow it".to_owned());
     };
@@ -247,21 +279,6 @@ fn is_enosys(data: &SeccompData, action: Action) -> bool {
 fn source_text(sources: &Sources, name: &str) -> Option<String> {
     let source = sources.iter().find(|source| *source.name == *name)?;
     Some(source.text.to_string())
-}
-
-/// The policy of the changed text.
-fn changed_policy(
-    addition: &Addition,
-    text: &str,
-    policy: &Policy,
-    load: &LoadArgs,
-) -> Option<Policy> {
-    let input = Input::new(policy.name.as_str(), addition.apply(text));
-    let load = load.with_kind(Some(policy.kind));
-    match load.load_input(input) {
-        Ok(Loaded::Policy(changed)) => Some(*changed),
-        Ok(Loaded::Program(_)) | Err(_) => None,
-    }
 }
 
 /// Multiplexers whose calls a change allows in addition to the stated ones.
@@ -327,19 +344,23 @@ fn with_allowed(ruleset: &Ruleset, addition: &Addition, others: &[&str]) -> Rule
 mod tests {
     use super::*;
     use tamis_abi::call;
-    use tamis_session::InputKind;
+    use tamis_policy::loader::NoIncludes;
+    use tamis_session::{LoadOptions, load};
 
-    fn policy(name: &str, text: &str) -> (Policy, LoadArgs) {
+    fn reload(input: Input, kind: InputKind) -> Option<Policy> {
+        let mut options = LoadOptions::new(Arch::X86_64);
+        options.kind = Some(kind);
+        let loaded = load(input, &options, &mut NoIncludes).ok()?;
+        loaded.into_policy("write a policy").ok()
+    }
+
+    fn policy(name: &str, text: &str) -> Policy {
         let kind = InputKind::named("tamis").expect("a kind");
-        let load = LoadArgs::of_kind(kind);
-        match load.load_input(Input::new(name, text.to_owned())) {
-            Ok(Loaded::Policy(policy)) => (*policy, load),
-            _ => panic!("{text}"),
-        }
+        reload(Input::new(name, text.to_owned()), kind).expect("a policy")
     }
 
     /// The entry for these calls.
-    fn denied_entry(policy: &Policy, load: &LoadArgs, texts: &[&str]) -> DeniedEntry {
+    fn denied_entry(policy: &Policy, texts: &[&str]) -> DeniedEntry {
         let data = call::parse("x86_64 mkdir(0x1000, 0o755)", Arch::X86_64).expect("a call");
         let mut denials = Denials::default();
         for text in texts {
@@ -352,21 +373,21 @@ mod tests {
                 is_alone: true,
             })
         };
-        let mut entries = denials.entries(decider, load);
+        let mut entries = denials.entries(decider, &reload);
         entries.pop().expect("an entry")
     }
 
     #[test]
     fn it_is_said_if_more_texts_were_denied_than_are_kept() {
-        let (policy, load) = policy(
+        let policy = policy(
             "a.tamis",
             "arch x86_64\ndefault allow\nerrno(EPERM) mkdir\n",
         );
         let four = ["a", "b", "c", "d", "a"];
-        let entry = denied_entry(&policy, &load, &four);
+        let entry = denied_entry(&policy, &four);
         assert!(!entry.has_more_others && !entry.to_string().contains("and others"));
         let five = [&four[..], &["e"], &four].concat();
-        let entry = denied_entry(&policy, &load, &five);
+        let entry = denied_entry(&policy, &five);
         assert_eq!(entry.others, ["b", "c", "d"]);
         assert!(entry.has_more_others);
         let text = entry.to_string();
@@ -379,8 +400,8 @@ mod tests {
             "arch x86_64\ndefault allow\nerrno(EPERM) mkdir\n",
             "arch x86_64\ndefault errno(EPERM)\nallow read\n",
         ] {
-            let (policy, load) = policy("a\nb.tamis", text);
-            let entry = denied_entry(&policy, &load, &["a"]);
+            let policy = policy("a\nb.tamis", text);
+            let entry = denied_entry(&policy, &["a"]);
             let reason = entry.reason.expect("a reason");
             assert!(
                 reason.contains("a\\nb.tamis") && reason.lines().count() == 1,

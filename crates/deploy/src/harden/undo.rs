@@ -8,11 +8,12 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use tamis_session::Error;
+use tamis_session::path_text::PathText;
+
 use super::commands::DIRECTIVES;
 use super::settings::is_own_key;
 use super::{FILTER, HEADER, Places, is_own_text};
-use crate::cli::{Failure, Global, exit};
-use tamis_session::path_text::PathText;
 
 /// The kind of file at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ enum FileState {
 }
 
 impl FileState {
-    fn at(path: &Path) -> Result<FileState, Failure> {
+    fn at(path: &Path) -> Result<FileState, Error> {
         match path.symlink_metadata() {
             Ok(data) if data.is_file() => Ok(FileState::File),
             Ok(_) => Ok(FileState::Other),
@@ -41,24 +42,32 @@ fn is_missing(error: &io::Error) -> bool {
     )
 }
 
-fn failed(path: &Path, error: &io::Error) -> Failure {
-    Failure::environment(format!("{}: {error}", path.text()))
+fn failed(path: &Path, error: &io::Error) -> Error {
+    Error::environment(format!("{}: {error}", path.text()))
 }
 
-/// Removes the drop-in and the filter, and reports both.
-pub(super) fn run(
-    places: &Places,
-    (unit, is_there): (&str, bool),
-    global: &Global,
-) -> Result<u8, Failure> {
+/// The result of `--undo`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// The paths of the removed files.
+    pub removed: Vec<String>,
+    /// Findings for the user.
+    pub notes: Vec<String>,
+}
+
+/// Removes the drop-in and the filter of a unit, which may not exist.
+///
+/// # Errors
+/// If there is nothing to remove, the drop-in is somebody else's, or a file can't be removed.
+pub fn undo(places: &Places, unit: &str, exists: bool) -> Result<Removal, Error> {
     let drop_in = FileState::at(&places.drop_in)?;
     let filter = FileState::at(&places.filter)?;
     let [drop_in_path, filter_path] = [&places.drop_in, &places.filter].map(|path| path.text());
     if drop_in == FileState::Nothing && filter == FileState::Nothing {
-        if !is_there {
-            return Err(Failure::input(format!("there is no unit {unit}")));
+        if !exists {
+            return Err(Error::input(format!("there is no unit {unit}")));
         }
-        return Err(Failure::input(format!("{unit} has no {drop_in_path}")));
+        return Err(Error::input(format!("{unit} has no {drop_in_path}")));
     }
     let mut notes = Vec::new();
     let mut removed = Vec::new();
@@ -94,31 +103,17 @@ pub(super) fn run(
     }
     // The folder may contain other files.
     let _ = places.drop_in.parent().map(fs::remove_dir);
-    for note in notes {
-        global.notice(&format!("{unit}: {note}"));
-    }
-    let removed = match removed.is_empty() {
-        true => "nothing is".to_owned(),
-        false => format!(
-            "{} {}",
-            removed.join(" and "),
-            if removed.len() == 1 { "is" } else { "are" }
-        ),
-    };
-    global.notice(&format!(
-        "{unit}: {removed} removed; systemctl daemon-reload && systemctl restart {unit}"
-    ));
-    Ok(exit::OK)
+    Ok(Removal { removed, notes })
 }
 
-fn not_ours(path: &str) -> Failure {
-    Failure::usage(
+fn not_ours(path: &str) -> Error {
+    Error::usage(
         format!("{path} was not written by tamis"),
         "remove it yourself",
     )
 }
 
-fn remove(path: &Path) -> Result<(), Failure> {
+fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(error) if !is_missing(&error) => Err(failed(path, &error)),
         _ => Ok(()),

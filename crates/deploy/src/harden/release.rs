@@ -1,6 +1,6 @@
 //! The systemd below a root: its release and privileges.
 //!
-//! [`systemd`](crate::cli::systemd) finds the release. An image has no running systemd; its manager is assumed to have
+//! [`systemd`](crate::systemd) finds the release. An image has no running systemd; its manager is assumed to have
 //! all privileges.
 
 use std::fs;
@@ -9,26 +9,25 @@ use std::path::Path;
 use tamis_abi::{Arch, KernelVersion};
 use tamis_policy::systemd::{SystemdOptions, SystemdVersion};
 
-use super::Args;
 use super::credentials::Credentials;
-use crate::cli::load::LoadArgs;
-use crate::cli::root::Root;
-use crate::cli::{Failure, systemd};
+use crate::root::Root;
+use crate::systemd;
 
 /// The release of the running kernel.
 const RUNNING_KERNEL: &str = "/proc/sys/kernel/osrelease";
 
 /// The systemd that starts a service.
-pub(super) struct Release {
+#[derive(Clone, Copy, Debug)]
+pub struct Release {
     /// Its version, if known.
-    pub(super) version: Option<SystemdVersion>,
+    pub version: Option<SystemdVersion>,
     /// The running kernel, unless the service is that of an image.
-    pub(super) kernel: Option<KernelVersion>,
+    pub kernel: Option<KernelVersion>,
 }
 
 impl Release {
     /// The systemd below a root.
-    pub(super) fn below(root: &Root) -> Release {
+    pub fn below(root: &Root) -> Release {
         let text = match root.is_own() {
             true => fs::read_to_string(RUNNING_KERNEL).unwrap_or_default(),
             false => String::new(),
@@ -39,13 +38,8 @@ impl Release {
         }
     }
 
-    /// The options for loading a unit.
-    pub(super) fn load_args(&self, args: &Args) -> Result<LoadArgs, Failure> {
-        LoadArgs::of_systemd(args.arch, args.strict, self.assumed(), self.kernel)
-    }
-
     /// The version, or the newest supported one.
-    fn assumed(&self) -> SystemdVersion {
+    pub fn assumed(&self) -> SystemdVersion {
         self.version.unwrap_or_else(SystemdVersion::newest)
     }
 

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use tamis_policy::systemd::{PointRelease, SystemdVersion};
 
-use super::root::Root;
+use crate::root::Root;
 
 /// The folders of libraries; systemd's are below each, or below a folder of an architecture.
 const FOLDERS: [&str; 3] = ["usr/lib", "usr/lib64", "lib"];
@@ -30,7 +30,7 @@ pub fn installed() -> Option<SystemdVersion> {
 }
 
 /// The only release; `None` if there are several. If files of one branch differ in detail, the most precise counts.
-pub fn only(found: &BTreeSet<SystemdVersion>) -> Option<SystemdVersion> {
+pub(crate) fn only(found: &BTreeSet<SystemdVersion>) -> Option<SystemdVersion> {
     let is_exact = |own: &&SystemdVersion| own.point != PointRelease::Unknown;
     let exact: Vec<SystemdVersion> = found.iter().filter(is_exact).copied().collect();
     let majors: BTreeSet<u16> = found.iter().map(|own| own.major).collect();
@@ -42,7 +42,7 @@ pub fn only(found: &BTreeSet<SystemdVersion>) -> Option<SystemdVersion> {
 }
 
 /// The releases of the libraries below a root.
-pub fn versions(root: &Root) -> BTreeSet<SystemdVersion> {
+pub(crate) fn versions(root: &Root) -> BTreeSet<SystemdVersion> {
     let mut versions = BTreeSet::new();
     for folder in FOLDERS.map(Path::new) {
         let of_arches = root.names(folder).into_iter();

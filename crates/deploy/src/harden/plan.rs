@@ -5,21 +5,17 @@
 //! gain one because its filters are reset, the drop-in keeps a setting that systemd treats as a filter; if that isn't
 //! enough, the service is rejected.
 
-use std::path::Path;
-
-use tamis_abi::Arch;
 use tamis_diag::Sources;
 use tamis_policy::systemd::{self, Assignment, SystemdOptions};
 use tamis_report::harden::CommandStatus;
+use tamis_session::Error;
 
 use super::commands::{self, CommandLine, Installer};
-use super::manager::Release;
 use super::privileges::{Comparison, Privileges, Rule};
 use super::settings::{Change, Settings};
 use super::unit::UnitFiles;
-use super::{Args, HEADER, INSTALLER, Places, check, command_lines, manager, program, refused};
-use crate::cli::Failure;
-use crate::cli::root::Root;
+use super::{HEADER, INSTALLER, Service, check, command_lines, program, refused, release};
+use crate::root::Root;
 
 /// systemd's limit for a line.
 const MAX_LINE_BYTES: usize = 1 << 20;
@@ -37,20 +33,19 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(
-        args: &Args,
-        root: &Root,
-        files: &UnitFiles,
-        places: &Places,
-        (installer, release, arch): (&Path, &Release, Arch),
-    ) -> Result<Plan, Failure> {
-        let options = release.options(arch);
+    pub(super) fn new(service: &Service<'_>) -> Result<Plan, Error> {
+        let (root, files, installer) = (service.root, service.files, service.installer);
+        let filter = &service.places.filter_inside;
+        let options = service.release.options(service.arch);
         let (assignments, lets_change) = read(files, None, &options);
         let settings = Settings(&assignments);
         let lines = command_lines(&assignments, root, &files.name)?;
-        let version = release.version.map(|version| u32::from(version.major));
-        let mut change = settings.change(installer, args.rewrite, version);
-        let mut obstacles = settings.obstacles(&[installer, &places.filter_inside]);
+        let version = service
+            .release
+            .version
+            .map(|version| u32::from(version.major));
+        let mut change = settings.change(installer, service.rewrites, version);
+        let mut obstacles = settings.obstacles(&[installer, filter]);
         obstacles.extend(commands::obstacle(&lines, settings));
         let bytes = installer.as_os_str().as_encoded_bytes();
         if let Err(why) = program::check(bytes) {
@@ -58,7 +53,7 @@ impl Plan {
         }
         check(files, root, &change, &lines, obstacles)?;
         let is_root = |user: &str| is_root(root, user);
-        let manager = manager::credentials(root);
+        let manager = release::credentials(root);
         let before = Privileges::new(settings, lets_change, manager, &is_root);
         let compare = |change: &Change| {
             let text = format!("{SECTION}{}", change.text());
@@ -73,7 +68,7 @@ impl Plan {
         let gains = |all: &[Comparison]| all.iter().any(|own| !own.gained().is_empty());
         let mut comparisons = compare(&change);
         if gains(&comparisons) {
-            let all = systemd::all_architectures(arch);
+            let all = systemd::all_architectures(service.arch);
             change.lines.push(format!("SystemCallArchitectures={all}"));
             comparisons = compare(&change);
         }
@@ -83,7 +78,7 @@ impl Plan {
         let installer = Installer {
             program: installer,
             subcommand: (!installer.ends_with(INSTALLER)).then_some("exec"),
-            filter: &places.filter_inside,
+            filter,
         };
         let mut notes = settings.notes();
         notes.extend(lines.iter().filter_map(CommandLine::note));
@@ -122,7 +117,7 @@ fn is_root(root: &Root, user: &str) -> bool {
     lines.any(|mut fields| fields.next() == Some(user) && fields.nth(1) == Some("0"))
 }
 
-fn gained(unit: &str, comparisons: &[Comparison]) -> Failure {
+fn gained(unit: &str, comparisons: &[Comparison]) -> Error {
     let of_command = |own: &Comparison| {
         let gained = own.gained();
         (!gained.is_empty()).then(|| format!("{} would gain {}", own.title, gained.join(", ")))
@@ -148,7 +143,7 @@ fn text(
     lines: &[CommandLine],
     installer: &Installer<'_>,
     comparisons: &[Comparison],
-) -> Result<String, Failure> {
+) -> Result<String, Error> {
     let mut text = format!(
         "{HEADER}: `tamis harden {unit} --undo` removes this file and the filter beside it.\n{SECTION}"
     );

@@ -1,12 +1,9 @@
 //! `tamis oci`: policies in the configurations of containers.
 
-mod edit;
-
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
-use tamis_diag::document::Value;
-use tamis_diag::json::parse_unlimited;
+use tamis_deploy::oci::{ContainerConfig, Form, missing_listener};
 use tamis_diag::{Diagnostic, Sources};
 use tamis_embed::annotation;
 use tamis_export as export;
@@ -83,6 +80,16 @@ enum Runtime {
     Runc,
 }
 
+impl Runtime {
+    /// The form of filters that it reads.
+    fn form(self) -> Form {
+        match self {
+            Runtime::Crun => Form::Program,
+            Runtime::Runc => Form::Profile,
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let OciCommand::Apply(args) = &args.command;
     let load = args.load.for_filter();
@@ -96,34 +103,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         })?,
     };
     let name = text.name.clone();
-    let mut text = String::from_utf8(text.bytes)
+    let text = String::from_utf8(text.bytes)
         .map_err(|_| Failure::input(format!("{name}: it is not UTF-8")))?;
-    let mut notes = {
-        let config = parse_unlimited(&text)
-            .map_err(|error| Failure::input(format!("{name}: {}", error.in_text(&text))))?;
-        if let Some(why) = invalidity(config.root()) {
-            return Err(Failure::usage(
-                format!("{name} is no configuration of a container: {why}"),
-                "name the `config.json` of a bundle; `tamis convert POLICY --to oci` writes a profile",
-            ));
-        }
-        leftovers(args.runtime, config.root())
-    };
-    let mut set = |path: &[&str], value: &serde_json::Value| -> Result<(), Failure> {
-        text = edit::with_member(&text, path, value)
-            .map_err(|error| Failure::input(format!("{name}: {error}")))?;
-        Ok(())
-    };
+    let mut config = ContainerConfig::parse(&name, text)?;
+    let mut notes = Vec::from_iter(config.leftover(args.runtime.map(Runtime::form)));
     let (mut losses, mut has_profile) = (Vec::new(), false);
     if args.runtime != Some(Runtime::Crun) {
         let has_program = || loaded.clone().into_program(&options).is_ok();
         let (profile, lost) = profile(args, &loaded, has_program)?;
-        if profile.to_string().contains("SCMP_ACT_NOTIFY") && profile["listenerPath"].is_null() {
-            let note = "the policy has the action notify: runtimes need `listenerPath` beside the entries, the socket of a \
-                        supervisor";
-            notes.push(note.to_owned());
-        }
-        set(&["linux", "seccomp"], &profile)?;
+        notes.extend(missing_listener(&profile).map(str::to_owned));
+        config.set_profile(&profile)?;
         (losses, has_profile) = (lost, true);
     }
     let mut length_insns = None;
@@ -134,12 +123,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             load::warn_installation(policy, global);
         }
         let program = loaded.into_program(&options)?.program;
-        let value = serde_json::Value::from(annotation::value(&program.to_bytes()));
-        set(&["annotations", annotation::KEY], &value)?;
+        config.set_program(annotation::value(&program.to_bytes()))?;
         length_insns = Some(program.len());
     }
     let place = args.output.as_ref().unwrap_or(&args.config);
-    OutputArgs::to(place.clone()).text(&text)?;
+    OutputArgs::to(place.clone()).text(config.text())?;
     let report = OciReport {
         config: name,
         policy: args.policy.clone(),
@@ -150,43 +138,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         allows_losses: args.allow_losses,
     };
     report_on(&report, place, global)
-}
-
-/// The reason why an object isn't the configuration of a container.
-fn invalidity(config: Value<'_>) -> Option<&'static str> {
-    let schema = at(config, &["schema"]).and_then(Value::as_text);
-    let version = config.as_object()?.get("ociVersion");
-    match version.map(|version| version.value.as_text()) {
-        _ if schema.is_some_and(|schema| schema.starts_with("tamis.")) => {
-            Some("it is a document of tamis")
-        }
-        None => Some("`ociVersion` is missing"),
-        Some(Some(_)) => None,
-        Some(None) => Some("`ociVersion` is no text"),
-    }
-}
-
-/// The value at a path of members.
-fn at<'d>(config: Value<'d>, path: &[&str]) -> Option<Value<'d>> {
-    path.iter().try_fold(config, |value, key| {
-        Some(value.as_object()?.get(key)?.value)
-    })
-}
-
-/// The parts of an earlier policy that remain if only one form is set.
-fn leftovers(runtime: Option<Runtime>, config: Value<'_>) -> Vec<String> {
-    let annotation = at(config, &["annotations", annotation::KEY]).and_then(Value::as_text);
-    let profile = at(config, &["linux", "seccomp"]).and_then(Value::as_object);
-    let note = match runtime {
-        Some(Runtime::Runc) if annotation.is_some() => {
-            "the annotation stays as it was, and crun installs it"
-        }
-        Some(Runtime::Crun) if profile.is_some() => {
-            "`linux.seccomp` stays as it was, and other runtimes install it"
-        }
-        _ => return Vec::new(),
-    };
-    vec![note.to_owned()]
 }
 
 /// Reports the result: on standard output, unless it has the configuration.

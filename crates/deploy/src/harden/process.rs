@@ -6,28 +6,31 @@ use tamis_abi::{Action, Arch, call};
 use tamis_bpf::{Program, interp};
 use tamis_kernel::{DumpError, dump};
 
-use crate::cli::root::Root;
-use crate::cli::{Failure, proc};
-use crate::command::bpf::dump::refusal;
+use tamis_session::Error;
 
-/// The given process, or the oldest one of the service, with its filters; `None` if none is running, or the service is
-/// that of an image.
+use super::Running;
+use crate::root::Root;
+use crate::tasks;
+
+/// The given process, or the oldest one of the service, with its filters; `None` if none is running or wanted, or the
+/// service is that of an image.
 ///
 /// # Errors
 /// If the filters can't be read.
 pub(super) fn find(
-    named: Option<i32>,
+    running: Running,
     root: &Root,
     unit: &str,
-) -> Result<Option<(i32, Vec<Program>)>, Failure> {
-    if let Some(pid) = named {
-        let filters = dump(pid).map_err(|error| refusal(pid, &error))?;
-        return Ok(Some((pid, filters)));
+) -> Result<Option<(i32, Vec<Program>)>, Error> {
+    match running {
+        Running::Given(pid) => {
+            let filters = dump(pid).map_err(|error| tasks::unreadable(pid, &error))?;
+            return Ok(Some((pid, filters)));
+        }
+        Running::Found if root.is_own() => {}
+        Running::Found | Running::Ignored => return Ok(None),
     }
-    if !root.is_own() {
-        return Ok(None);
-    }
-    let mut pids = proc::numbers("/proc").unwrap_or_default();
+    let mut pids = tasks::numbers("/proc").unwrap_or_default();
     pids.retain(|pid| is_of_unit(*pid, unit));
     pids.sort_by_cached_key(|pid| (started(*pid), *pid));
     for pid in pids {
@@ -35,7 +38,7 @@ pub(super) fn find(
             Ok(filters) => return Ok(Some((pid, filters))),
             Err(DumpError::NoTask | DumpError::Ended) => {}
             Err(error) => {
-                return Err(Failure::environment(format!(
+                return Err(Error::environment(format!(
                     "cannot read the filters of process {pid} of {unit}: {error}; --no-process goes by the unit alone"
                 )));
             }
@@ -63,14 +66,14 @@ fn is_of_unit(pid: i32, unit: &str) -> bool {
 }
 
 /// Rejects a filter that denies executing the service's program.
-pub(super) fn check_execve(filter: &Program, arch: Arch, unit: &str) -> Result<(), Failure> {
+pub(super) fn check_execve(filter: &Program, arch: Arch, unit: &str) -> Result<(), Error> {
     let Ok(call) = call::parse("execve()", arch) else {
         return Ok(());
     };
     let action = Action::from_ret(interp::run(filter, &call).ret);
     match action.kind.executes() {
         true => Ok(()),
-        false => Err(Failure::usage(
+        false => Err(Error::usage(
             format!(
                 "{unit} can't be hardened: the filter answers execve with {action}, so nothing would start"
             ),

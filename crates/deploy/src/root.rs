@@ -25,6 +25,11 @@ impl Root {
         path.metadata().map(|_| Root(path.to_owned()))
     }
 
+    /// Its path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Whether it is the root of this process.
     pub fn is_own(&self) -> bool {
         fs::canonicalize(&self.0).is_ok_and(|real| real == Path::new("/"))
@@ -63,7 +68,7 @@ impl Root {
     }
 
     /// Resolves the folders of a path, but not its last part, which may be a link.
-    pub fn place(&self, inside: &Path) -> io::Result<PathBuf> {
+    pub(crate) fn place(&self, inside: &Path) -> io::Result<PathBuf> {
         match (inside.parent(), inside.file_name()) {
             (Some(folder), Some(name)) => Ok(self.at(folder)?.join(name)),
             _ => self.at(inside),
@@ -71,7 +76,7 @@ impl Root {
     }
 
     /// The candidates for a program of this name in these folders, up to the first that exists.
-    pub fn search(&self, folders: &[String], name: &str) -> Option<Vec<String>> {
+    pub(crate) fn search(&self, folders: &[String], name: &str) -> Option<Vec<String>> {
         let paths = folders.iter().map(|folder| format!("{folder}/{name}"));
         let mut paths: Vec<String> = paths.collect();
         let found = paths.iter().position(|path| {
@@ -83,12 +88,12 @@ impl Root {
     }
 
     /// The content of a regular file.
-    pub fn read(&self, inside: &Path) -> io::Result<Vec<u8>> {
+    pub(crate) fn read(&self, inside: &Path) -> io::Result<Vec<u8>> {
         self.read_bounded(inside, u64::MAX)
     }
 
     /// The content of a regular file, up to this size.
-    pub fn read_bounded(&self, inside: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn read_bounded(&self, inside: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
         let path = self.at(inside)?;
         if !path.metadata()?.is_file() {
             return Err(io::Error::other("it is no regular file"));
@@ -105,7 +110,7 @@ impl Root {
     }
 
     /// The names in a folder; none if it doesn't exist.
-    pub fn names(&self, folder: &Path) -> Vec<String> {
+    pub(crate) fn names(&self, folder: &Path) -> Vec<String> {
         let entries = self.at(folder).and_then(fs::read_dir);
         let entries = entries.into_iter().flatten().flatten();
         entries

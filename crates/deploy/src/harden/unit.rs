@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{DROP_IN, is_own_text};
-use crate::cli::Failure;
-use crate::cli::root::Root;
+use tamis_session::Error;
 use tamis_session::path_text::PathText;
+
+use super::{DROP_IN, is_own_text};
+use crate::root::Root;
 
 /// The type of units that have command lines.
 const TYPE: &str = ".service";
@@ -44,9 +45,9 @@ const MAX_BYTES: usize = 1 << 18;
 
 /// The files of a unit.
 #[derive(Debug)]
-pub(super) struct UnitFiles {
+pub struct UnitFiles {
     /// Its name with the type; not an alias.
-    pub(super) name: String,
+    pub name: String,
     /// The main file, then the drop-ins in the order in which they apply.
     pub(super) files: Vec<(PathBuf, String)>,
 }
@@ -54,7 +55,10 @@ pub(super) struct UnitFiles {
 impl UnitFiles {
     /// Finds and reads the files below a root. A drop-in of this command is skipped, and one of others with its name is
     /// an error.
-    pub(super) fn read(root: &Root, name: &str) -> Result<UnitFiles, Failure> {
+    ///
+    /// # Errors
+    /// If there is no such service, or a file can't be read.
+    pub fn read(root: &Root, name: &str) -> Result<UnitFiles, Error> {
         let name = full_name(name)?;
         check_name(&name)?;
         let (name, fragment) = fragment(root, &name)?;
@@ -66,14 +70,14 @@ impl UnitFiles {
             let text = read(root, &path)?;
             size_bytes += text.len();
             if size_bytes > MAX_BYTES {
-                return Err(Failure::input(format!(
+                return Err(Error::input(format!(
                     "{name} and its drop-ins have more than {MAX_BYTES} bytes together"
                 )));
             }
             if path.file_name() != Some(DROP_IN.as_ref()) {
                 files.push((path, text));
             } else if !is_own_text(&text) {
-                return Err(Failure::usage(
+                return Err(Error::usage(
                     format!("/{} was not written by tamis", path.text()),
                     "give it another name, or remove it",
                 ));
@@ -89,7 +93,7 @@ impl UnitFiles {
     }
 
     /// The text in the format of `systemctl cat`.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut text = String::new();
         for (path, own) in &self.files {
             if !text.is_empty() {
@@ -116,9 +120,9 @@ impl UnitFiles {
 }
 
 /// The name with its type; a path or another type is an error.
-fn full_name(name: &str) -> Result<String, Failure> {
+fn full_name(name: &str) -> Result<String, Error> {
     if name.contains('/') {
-        return Err(Failure::usage(
+        return Err(Error::usage(
             format!("{name}: the unit is named, not its file"),
             "write its name, such as `nginx`, and `--root DIR` for units of another file system",
         ));
@@ -128,7 +132,7 @@ fn full_name(name: &str) -> Result<String, Failure> {
     ];
     match name.rsplit_once('.') {
         Some((_, "service")) => Ok(name.to_owned()),
-        Some((_, kind)) if other.contains(&kind) => Err(Failure::usage(
+        Some((_, kind)) if other.contains(&kind) => Err(Error::usage(
             format!("{name}: only services can be hardened"),
             "systemd runs the programs of other units itself, not by a command line",
         )),
@@ -140,7 +144,7 @@ fn full_name(name: &str) -> Result<String, Failure> {
 ///
 /// # Errors
 /// If it isn't a valid name of a service.
-pub(super) fn name(root: &Root, name: &str) -> Result<(String, bool), Failure> {
+pub fn unit_name(root: &Root, name: &str) -> Result<(String, bool), Error> {
     let name = full_name(name)?;
     Ok(match fragment(root, &name) {
         Ok((own, _)) => (own, true),
@@ -149,7 +153,7 @@ pub(super) fn name(root: &Root, name: &str) -> Result<(String, bool), Failure> {
 }
 
 /// Rejects an invalid name (`unit_name_is_valid` in systemd's `unit-name.c`).
-fn check_name(name: &str) -> Result<(), Failure> {
+fn check_name(name: &str) -> Result<(), Error> {
     let stem = name.strip_suffix(TYPE).unwrap_or(name);
     let is_known = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
     let why = if name.len() > MAX_NAME_BYTES {
@@ -161,7 +165,7 @@ fn check_name(name: &str) -> Result<(), Failure> {
     } else {
         return Ok(());
     };
-    Err(Failure::usage(
+    Err(Error::usage(
         format!("systemd has no unit {name:?}: {why}"),
         "`systemd-escape` writes other characters as names have them",
     ))
@@ -178,7 +182,7 @@ fn folders(root: &Root) -> Vec<PathBuf> {
 }
 
 /// The name of a unit, after resolving an alias, and its file below the root.
-fn fragment(root: &Root, name: &str) -> Result<(String, PathBuf), Failure> {
+fn fragment(root: &Root, name: &str) -> Result<(String, PathBuf), Error> {
     let mut own = name.to_owned();
     for _ in 0..MAX_LINKS {
         let candidates = [Some(own.clone()), template(&own)];
@@ -191,20 +195,18 @@ fn fragment(root: &Root, name: &str) -> Result<(String, PathBuf), Failure> {
             })
         });
         let Some(path) = found else {
-            return Err(Failure::input(format!("there is no unit {own}")));
+            return Err(Error::input(format!("there is no unit {own}")));
         };
         if is_masked(root, &path) {
             let message = format!("{own} is masked by /{}", path.text());
-            return Err(Failure::input(message));
+            return Err(Error::input(message));
         }
         match link_target(root, &path).map(|target| instantiated(&target, &own)) {
             Some(target) if target != own => own = target,
             _ => return Ok((own, path)),
         }
     }
-    Err(Failure::input(format!(
-        "{name} leads through too many links"
-    )))
+    Err(Error::input(format!("{name} leads through too many links")))
 }
 
 /// The other names of a unit: links to it or, for an instance, to its template.
@@ -317,9 +319,9 @@ fn add(root: &Root, folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
     }
 }
 
-fn read(root: &Root, path: &Path) -> Result<String, Failure> {
+fn read(root: &Root, path: &Path) -> Result<String, Error> {
     let cannot = |error: &dyn std::fmt::Display| {
-        Failure::input(format!("cannot read /{}: {error}", path.text()))
+        Error::input(format!("cannot read /{}: {error}", path.text()))
     };
     let bytes = root.read_bounded(path, MAX_BYTES as u64);
     let bytes = bytes.map_err(|error| cannot(&error))?;

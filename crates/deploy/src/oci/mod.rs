@@ -1,0 +1,130 @@
+//! Filters in the `config.json` of a container.
+//!
+//! crun installs a raw program from an annotation; other runtimes compile the profile in `linux.seccomp` with libseccomp.
+//! The rest of the text is preserved. The caller makes profile and program, reads the file and writes it.
+
+mod edit;
+
+use tamis_bpf::forms::annotation;
+use tamis_diag::document::Value;
+use tamis_diag::json::parse_unlimited;
+use tamis_session::Error;
+
+/// The member of the program.
+const PROGRAM: [&str; 2] = ["annotations", annotation::KEY];
+/// The member of the profile.
+const PROFILE: [&str; 2] = ["linux", "seccomp"];
+
+/// The form of a filter in a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A raw program, in an annotation.
+    Program,
+    /// A profile for libseccomp.
+    Profile,
+}
+
+/// The configuration of a container.
+#[derive(Clone, Debug)]
+pub struct ContainerConfig {
+    name: String,
+    text: String,
+    /// The notes on the original, by form.
+    leftovers: [Option<&'static str>; 2],
+}
+
+impl ContainerConfig {
+    /// The configuration in a text with this name.
+    ///
+    /// # Errors
+    /// If it isn't JSON, or isn't the configuration of a container.
+    pub fn parse(name: &str, text: String) -> Result<ContainerConfig, Error> {
+        let config = parse_unlimited(&text)
+            .map_err(|error| Error::input(format!("{name}: {}", error.in_text(&text))))?;
+        if let Some(why) = invalidity(config.root()) {
+            return Err(Error::usage(
+                format!("{name} is no configuration of a container: {why}"),
+                "name the `config.json` of a bundle; `tamis convert POLICY --to oci` writes a profile",
+            ));
+        }
+        let leftovers = [Form::Program, Form::Profile].map(|form| leftover(form, config.root()));
+        Ok(ContainerConfig {
+            name: name.to_owned(),
+            leftovers,
+            text,
+        })
+    }
+
+    /// A note on the part of an earlier policy that remains if only this form is set; `None` if both are.
+    pub fn leftover(&self, only: Option<Form>) -> Option<String> {
+        self.leftovers[only? as usize].map(str::to_owned)
+    }
+
+    /// Sets the profile.
+    ///
+    /// # Errors
+    /// If a member on its path isn't an object, or is read differently by different runtimes.
+    pub fn set_profile(&mut self, profile: &serde_json::Value) -> Result<(), Error> {
+        self.set(&PROFILE, profile)
+    }
+
+    /// Sets the program, in base64.
+    ///
+    /// # Errors
+    /// As for [`set_profile`](Self::set_profile).
+    pub fn set_program(&mut self, base64: String) -> Result<(), Error> {
+        self.set(&PROGRAM, &serde_json::Value::from(base64))
+    }
+
+    fn set(&mut self, path: &[&str], value: &serde_json::Value) -> Result<(), Error> {
+        self.text = edit::with_member(&self.text, path, value)
+            .map_err(|error| Error::input(format!("{}: {error}", self.name)))?;
+        Ok(())
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// A note on a profile whose calls wait for a supervisor without an address.
+pub fn missing_listener(profile: &serde_json::Value) -> Option<&'static str> {
+    let notifies = profile.to_string().contains("SCMP_ACT_NOTIFY");
+    (notifies && profile["listenerPath"].is_null()).then_some(
+        "the policy has the action notify: runtimes need `listenerPath` beside the entries, the socket of a supervisor",
+    )
+}
+
+/// The reason why an object isn't the configuration of a container.
+fn invalidity(config: Value<'_>) -> Option<&'static str> {
+    let schema = at(config, &["schema"]).and_then(Value::as_text);
+    let version = config.as_object()?.get("ociVersion");
+    match version.map(|version| version.value.as_text()) {
+        _ if schema.is_some_and(|schema| schema.starts_with("tamis.")) => {
+            Some("it is a document of tamis")
+        }
+        None => Some("`ociVersion` is missing"),
+        Some(Some(_)) => None,
+        Some(None) => Some("`ociVersion` is no text"),
+    }
+}
+
+/// The value at a path of members.
+fn at<'d>(config: Value<'d>, path: &[&str]) -> Option<Value<'d>> {
+    path.iter().try_fold(config, |value, key| {
+        Some(value.as_object()?.get(key)?.value)
+    })
+}
+
+/// The part of an earlier policy that remains if only one form is set.
+fn leftover(form: Form, config: Value<'_>) -> Option<&'static str> {
+    match form {
+        Form::Profile => at(config, &PROGRAM)
+            .and_then(Value::as_text)
+            .map(|_| "the annotation stays as it was, and crun installs it"),
+        Form::Program => at(config, &PROFILE)
+            .and_then(Value::as_object)
+            .map(|_| "`linux.seccomp` stays as it was, and other runtimes install it"),
+    }
+}
