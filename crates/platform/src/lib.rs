@@ -13,7 +13,9 @@
 //! | `task` | [`Task`] and [`Space`]: the registers and memory behind a call |
 //! | `caps` | [`Caps`]: the capabilities of a platform |
 //! | `attached` | the platforms whose guests the kernel stops |
-//! | `patched` | patched call sites, an addition to these platforms |
+//! | `patched` | patched call sites, which these platforms use |
+//! | `installing` | calls that install filters |
+//! | `remote` | memory of another process |
 //! | `stub` | the platform whose guests pass calls from a signal handler through shared memory |
 //! | `kvm` | the platform whose guests run in a virtual machine |
 //! | `in_process` | the platform whose guests catch their own calls |
@@ -70,12 +72,14 @@ mod caps;
 mod error;
 #[cfg(all(target_arch = "x86_64", feature = "lab"))]
 mod in_process;
+mod installing;
 #[cfg(all(target_arch = "x86_64", feature = "lab"))]
 mod kvm;
 mod offsets;
 mod patched;
 mod platform;
 mod probe;
+mod remote;
 mod rewrite;
 mod spin;
 #[cfg(all(target_arch = "x86_64", feature = "lab"))]

@@ -14,10 +14,11 @@ use tamis_abi::{Action, ActionKind, Arch, SeccompData, restart};
 use tamis_kernel::tracee::{CallPhase, Stopped, TraceError};
 
 use super::Mechanism;
-use super::filters::{INSTALLS, OURS, concerns_all, is_vsyscall, may_install};
-use super::space::Remote;
+use super::filters::{INSTALLS, OURS, is_vsyscall};
 use super::tracer::Tracer;
 use crate::error::{PlatformError, Unsupported};
+use crate::installing::{concerns_all, may_install};
+use crate::remote::Remote;
 use crate::supervisor::Answer;
 use crate::sys::stub;
 use crate::task::{Registers, Space, Task, TaskId};

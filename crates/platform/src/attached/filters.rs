@@ -10,6 +10,7 @@ use tamis_kernel::{Flag, Flags, NATIVE_ENDIAN};
 
 use super::Mechanism;
 use crate::error::Unsupported;
+use crate::installing::{Numbers, PRCTL, SECCOMP, X32};
 use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR};
 use crate::patched::counted::allow_at_gates;
 use crate::rewrite::Rewrite;
@@ -20,12 +21,9 @@ pub(super) const OURS: u16 = 0x7a75;
 /// The data of our own `trace` of a call that may install a filter.
 pub(super) const INSTALLS: u16 = 0x7a77;
 /// The number of filters of a guest whose call sites may be patched.
-pub(crate) const OF_PATCHED: u32 = 4;
+pub(super) const OF_PATCHED: u32 = 4;
 /// The number of filters of a guest that counts its own calls.
-pub(crate) const OF_COUNTED: u32 = 1;
-
-/// The bit of numbers of x32.
-const X32: u32 = 0x4000_0000;
+pub(super) const OF_COUNTED: u32 = 1;
 
 /// The result of `trace` without a tracer.
 const NO_TRACER: Action = Action::errno(libc::ENOSYS as u16);
@@ -297,34 +295,6 @@ fn errors_of_listeners(known: u32) -> Vec<Op> {
     ]
 }
 
-/// Whether a call that may install a filter may do so in all threads.
-pub(super) fn concerns_all(call: &SeccompData) -> bool {
-    /// `PR_SET_SECCOMP` has no flags.
-    const FLAGS: usize = 1;
-    call.args[FLAGS] & u64::from(Flag::Tsync.bit()) != 0
-}
-
-/// Whether a call may install a filter.
-pub(crate) fn may_install(call: &SeccompData) -> bool {
-    let sets_filter = call.args[0] as i32 == libc::PR_SET_SECCOMP;
-    is_seccomp(call) || is_one(call, PRCTL) && sets_filter
-}
-
-/// Whether a call is `seccomp`.
-pub(crate) fn is_seccomp(call: &SeccompData) -> bool {
-    is_one(call, SECCOMP)
-}
-
-/// The numbers of a call in both interfaces; that of x86-64 stands for x32, too.
-type Numbers = (&'static [u32; 1], &'static [u32; 1]);
-const SECCOMP: Numbers = (&[317], &[354]);
-const PRCTL: Numbers = (&[157], &[172]);
-
-fn is_one(call: &SeccompData, ([x86_64], [x86]): Numbers) -> bool {
-    call.arch == Arch::X86_64.audit() && call.nr & !X32 == *x86_64
-        || call.arch == Arch::X86.audit() && call.nr == *x86
-}
-
 /// Stops at calls that may install a filter.
 fn stop_at_filters() -> Program {
     let told = |(x86_64, x86): Numbers, when| Rule {
@@ -374,6 +344,7 @@ fn no_tracer_of_its_choice() -> Program {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::installing::may_install;
     use tamis_bpf::{Stack, interp};
 
     #[test]

@@ -10,20 +10,18 @@
 //! | `notify` | replies to notifications |
 //! | `ignored` | ignored signals, which end calls of traced tasks |
 //! | `interrupted` | signals that end the wait for a supervisor |
-//! | `heirs` | tracing of tasks that would outlive a guest that isn't traced itself |
-//! | `space` | the guest's memory |
+//!
+//! The memory of a guest is changed by `patched`, which stops tasks by the trait that the tracer implements.
 //!
 //! Whatever the mechanism, one thread traces all tasks of the guest. Their starts and ends are reported to it, and when
 //! it ends the kernel kills all of them. With user notification a task never stops at its calls for that.
 
 mod call;
 mod filters;
-pub(crate) mod heirs;
 mod ignored;
 mod interrupted;
 mod lenders;
 mod notify;
-mod space;
 mod stopping;
 mod tracer;
 
@@ -37,10 +35,8 @@ use crate::platform::{Guest, Options, Platform};
 use crate::probe;
 use crate::supervisor::Supervisor;
 
-pub(crate) use filters::{OF_COUNTED, OF_PATCHED, is_seccomp, keeps_received_calls, may_install};
-pub(crate) use space::Remote;
-pub(crate) use stopping::unless_ended;
-pub(crate) use tracer::{Residence, Start, Tracer};
+pub(crate) use filters::keeps_received_calls;
+pub(crate) use tracer::{Residence, Start};
 
 /// User notification.
 pub(crate) static NOTIFY: Attached = Attached(Mechanism::Notify);

@@ -15,9 +15,9 @@ use tamis_kernel::spawn::{PendingListener, Signaller};
 use tamis_kernel::{Errno, affinity};
 
 use super::interrupted::Forwarded;
-use super::space::Remote;
 use crate::error::{PlatformError, Unsupported};
 use crate::patched::seats::Seats;
+use crate::remote::Remote;
 use crate::supervisor::{Answer, Supervisor};
 use crate::task::{Space, Task, TaskId};
 

@@ -14,6 +14,7 @@ use tamis_kernel::{Errno, Status};
 use super::lenders::Wait;
 use super::tracer::Tracer;
 use crate::patched::inject;
+use crate::patched::stopper::{SharingTasks, TaskStopper, unless_ended};
 
 impl Tracer<'_> {
     /// Returns a stopped task if it may go on. The first stop of a task that its creator hasn't reported yet is held
@@ -85,82 +86,6 @@ impl Tracer<'_> {
         }
     }
 
-    /// The next stop of a task; reports of others are deferred.
-    ///
-    /// # Errors
-    /// `ESRCH` if it has ended.
-    pub(crate) fn next_stop(&mut self, tid: i32) -> Result<Stopped, TraceError> {
-        loop {
-            let (tracee, event) = self.child.next_event()?;
-            match event {
-                Event::Stopped(stopped) if tracee.tid() == tid => return Ok(stopped),
-                event => {
-                    let has_ended = tracee.tid() == tid;
-                    self.queue.push_back((tracee, event));
-                    if has_ended {
-                        return Err(TraceError {
-                            request: Request::Wait,
-                            errno: Errno(libc::ESRCH),
-                        });
-                    }
-                }
-            }
-        }
-    }
-
-    /// Stops all other tasks that share the memory of this stopped task; they go on when their reports are handled.
-    /// `None` if one can't be stopped at once, is creating another, or belongs to another process: as after `vfork`,
-    /// one of both may wait for the other and not stop before.
-    ///
-    /// # Errors
-    /// As [`Tracee::interrupt`], but for tasks that have ended.
-    pub(crate) fn stop_others(&mut self, tid: i32) -> Result<Option<Vec<Stopped>>, TraceError> {
-        let is_thread = |other: i32| {
-            let exists = fs::exists(format!("/proc/{tid}/task/{other}"));
-            exists.unwrap_or(false)
-        };
-        let all = self.tasks.keys().copied().filter(|other| *other != tid);
-        let (threads, others): (Vec<i32>, Vec<i32>) = all.partition(|other| is_thread(*other));
-        let shares = |other: &i32| memory::is_shared(tid, *other) == Ok(true);
-        let is_waiting = |other: &i32| self.lenders.contains(*other) || is_blocked(*other);
-        if others.iter().any(shares) || threads.iter().any(is_waiting) {
-            return Ok(None);
-        }
-        let stopped = self.stop_these(&threads)?;
-        Ok((!stopped.iter().any(creates)).then_some(stopped))
-    }
-
-    /// Stops all other tasks that share the memory of this stopped task, including those of other processes; they go on
-    /// when their reports are handled. A task that waits for its child of `vfork` isn't stopped: it doesn't run while
-    /// the child is stopped.
-    ///
-    /// # Errors
-    /// As [`Tracee::interrupt`], but for tasks that have ended.
-    pub(crate) fn stop_sharing(&mut self, tid: i32) -> Result<Sharing, TraceError> {
-        let shares = |other: &i32| *other != tid && memory::is_shared(tid, *other) == Ok(true);
-        let all = self.tasks.keys().copied().filter(shares);
-        let (mut waiting, others): (Vec<i32>, Vec<i32>) = all.partition(|one| self.may_wait(*one));
-        let (blocked, running): (Vec<i32>, Vec<i32>) =
-            others.into_iter().partition(|one| is_blocked(*one));
-        let mut stopped = self.stop_these(&running)?;
-        // A task whose wait for its child is over may itself be the child of another.
-        loop {
-            let is_over = |one: &i32| self.wait(*one, tid) == Wait::Over;
-            let (over, rest): (Vec<i32>, Vec<i32>) = waiting.into_iter().partition(is_over);
-            waiting = rest;
-            if over.is_empty() {
-                break;
-            }
-            stopped.extend(self.stop_all(&over)?);
-        }
-        let lasts = |one: &i32| self.wait(*one, tid) == Wait::Lasts;
-        let are_all = blocked.is_empty() && waiting.iter().all(lasts);
-        Ok(Sharing {
-            are_all: are_all && !stopped.iter().any(creates),
-            stopped,
-        })
-    }
-
     /// The wait of a task for its child, if `tid` and all tasks with pending reports are stopped.
     fn wait(&self, lender: i32, tid: i32) -> Wait {
         let is_stopped = |child: i32| child == tid || self.queued_stop(child).is_some();
@@ -173,16 +98,6 @@ impl Tracer<'_> {
             })
         };
         self.lenders.wait(lender, &is_stopped, &has_left)
-    }
-
-    /// Stops these tasks in the same way, except those that have ended and those that may wait for a child of `vfork`.
-    ///
-    /// # Errors
-    /// As [`Tracee::interrupt`].
-    pub(crate) fn stop_these(&mut self, tids: &[i32]) -> Result<Vec<Stopped>, TraceError> {
-        let can_stop = |one: &i32| !self.may_wait(*one);
-        let tids: Vec<i32> = tids.iter().copied().filter(can_stop).collect();
-        self.stop_all(&tids)
     }
 
     /// Whether a task may wait for its child of `vfork`: it has no pending report that shows the contrary.
@@ -208,20 +123,6 @@ impl Tracer<'_> {
             self.queue.push_back((tracee, Event::Stopped(stop)));
         }
         Ok(self.queued_stop(tid))
-    }
-
-    /// Resumes a task that was stopped with others.
-    ///
-    /// # Errors
-    /// As [`Stopped::resume`].
-    pub(crate) fn run_on(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
-        let tid = stopped.tracee().tid();
-        // If it has been killed meanwhile, its end is still to be handled.
-        let is_stop = |event: &Event| matches!(event, Event::Stopped(_));
-        self.queue
-            .retain(|(tracee, event)| tracee.tid() != tid || !is_stop(event));
-        self.make_again(stopped)?;
-        stopped.clone().resume(self.resume_of(tid), None)
     }
 
     /// Restarts the call of a task that was stopped in it without a signal. The task may have stopped for another
@@ -252,6 +153,84 @@ impl Tracer<'_> {
     }
 }
 
+impl TaskStopper for Tracer<'_> {
+    fn next_stop(&mut self, tid: i32) -> Result<Stopped, TraceError> {
+        loop {
+            let (tracee, event) = self.child.next_event()?;
+            match event {
+                Event::Stopped(stopped) if tracee.tid() == tid => return Ok(stopped),
+                event => {
+                    let has_ended = tracee.tid() == tid;
+                    self.queue.push_back((tracee, event));
+                    if has_ended {
+                        return Err(TraceError {
+                            request: Request::Wait,
+                            errno: Errno(libc::ESRCH),
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    fn stop_others(&mut self, tid: i32) -> Result<Option<Vec<Stopped>>, TraceError> {
+        let is_thread = |other: i32| {
+            let exists = fs::exists(format!("/proc/{tid}/task/{other}"));
+            exists.unwrap_or(false)
+        };
+        let all = self.tasks.keys().copied().filter(|other| *other != tid);
+        let (threads, others): (Vec<i32>, Vec<i32>) = all.partition(|other| is_thread(*other));
+        let shares = |other: &i32| memory::is_shared(tid, *other) == Ok(true);
+        let is_waiting = |other: &i32| self.lenders.contains(*other) || is_blocked(*other);
+        if others.iter().any(shares) || threads.iter().any(is_waiting) {
+            return Ok(None);
+        }
+        let stopped = self.stop_these(&threads)?;
+        Ok((!stopped.iter().any(creates)).then_some(stopped))
+    }
+
+    fn stop_sharing(&mut self, tid: i32) -> Result<SharingTasks, TraceError> {
+        let shares = |other: &i32| *other != tid && memory::is_shared(tid, *other) == Ok(true);
+        let all = self.tasks.keys().copied().filter(shares);
+        let (mut waiting, others): (Vec<i32>, Vec<i32>) = all.partition(|one| self.may_wait(*one));
+        let (blocked, running): (Vec<i32>, Vec<i32>) =
+            others.into_iter().partition(|one| is_blocked(*one));
+        let mut stopped = self.stop_these(&running)?;
+        // A task whose wait for its child is over may itself be the child of another.
+        loop {
+            let is_over = |one: &i32| self.wait(*one, tid) == Wait::Over;
+            let (over, rest): (Vec<i32>, Vec<i32>) = waiting.into_iter().partition(is_over);
+            waiting = rest;
+            if over.is_empty() {
+                break;
+            }
+            stopped.extend(self.stop_all(&over)?);
+        }
+        let lasts = |one: &i32| self.wait(*one, tid) == Wait::Lasts;
+        let are_all = blocked.is_empty() && waiting.iter().all(lasts);
+        Ok(SharingTasks {
+            are_all: are_all && !stopped.iter().any(creates),
+            stopped,
+        })
+    }
+
+    fn stop_these(&mut self, tids: &[i32]) -> Result<Vec<Stopped>, TraceError> {
+        let can_stop = |one: &i32| !self.may_wait(*one);
+        let tids: Vec<i32> = tids.iter().copied().filter(can_stop).collect();
+        self.stop_all(&tids)
+    }
+
+    fn run_on(&mut self, stopped: &Stopped) -> Result<(), TraceError> {
+        let tid = stopped.tracee().tid();
+        // If it has been killed meanwhile, its end is still to be handled.
+        let is_stop = |event: &Event| matches!(event, Event::Stopped(_));
+        self.queue
+            .retain(|(tracee, event)| tracee.tid() != tid || !is_stop(event));
+        self.make_again(stopped)?;
+        stopped.clone().resume(self.resume_of(tid), None)
+    }
+}
+
 /// The first stop of a task that its creator hasn't reported yet.
 #[derive(Debug)]
 pub(super) struct FirstStop {
@@ -267,22 +246,6 @@ impl FirstStop {
 
     fn report(self) -> (Tracee, Event) {
         (self.stopped.tracee(), Event::Stopped(self.stopped))
-    }
-}
-
-/// Tasks that share memory with another.
-pub(crate) struct Sharing {
-    pub(crate) stopped: Vec<Stopped>,
-    /// Whether these are all tasks that can run, and none of them is creating another, so that its report comes first.
-    pub(crate) are_all: bool,
-}
-
-/// A result about a task; the default if the task has been killed meanwhile. The task whose stop is being handled may
-/// be another one, which goes on.
-pub(crate) fn unless_ended<T: Default>(of_task: Result<T, TraceError>) -> Result<T, TraceError> {
-    match of_task {
-        Err(error) if error.errno == Errno(libc::ESRCH) => Ok(T::default()),
-        of_task => of_task,
     }
 }
 

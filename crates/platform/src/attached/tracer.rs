@@ -21,8 +21,7 @@ use tamis_kernel::{Ended, Errno, affinity, install, poll};
 use tamis_vm::Evaluator;
 
 use super::call::Phase;
-use super::filters::{self, Catcher};
-use super::heirs::{Heir, Heirs};
+use super::filters::{self, Catcher, OF_COUNTED, OF_PATCHED};
 use super::ignored::Repeats;
 use super::interrupted::Forwarded;
 use super::lenders::Lenders;
@@ -31,8 +30,10 @@ use super::{Mechanism, notify};
 use crate::error::PlatformError;
 use crate::patched::counted::Counting;
 use crate::patched::inject::NextStop;
+use crate::patched::orphans::{Heir, Heirs, restart_after};
 use crate::patched::seats::{Answers, Seats};
 use crate::patched::serve::{Desk, Seat, lock};
+use crate::patched::stopper::TaskStopper as _;
 use crate::patched::{self, Patching, Tally};
 use crate::platform::{Guest, Options, Placement};
 use crate::supervisor::Supervisor;
@@ -130,7 +131,7 @@ pub(super) fn run(
         tracer.residence = how.residence;
         let patched = desk.as_ref().filter(|_| how.stub.is_none());
         tracer.patching = patched.map(|desk| patching(scope, desk));
-        tracer.counting = tally.map(Counting::new);
+        tracer.counting = tally.map(|tally| Counting::new(tally, OF_COUNTED));
         let ended = tracer.until_end();
         drop(guard);
         // Writing a byte is needed because the pipe isn't closed while another thread is between fork and exec.
@@ -243,7 +244,7 @@ fn patching<'scope>(
     desk: &'scope Desk<'scope>,
 ) -> Patching<'scope> {
     let serve = move |seat: Seat| start(scope, "tamis-seat", move || desk.serve(&seat)).is_ok();
-    Patching::new(desk, Box::new(serve))
+    Patching::new(desk, OF_PATCHED, Box::new(serve))
 }
 
 /// A child that waits, traced and on its CPU. Dropping it ends all processes of the guest.
@@ -369,7 +370,7 @@ fn seize(mechanism: Mechanism, held: &HeldChild) -> Result<(), PlatformError> {
 }
 
 /// The tracer of a guest.
-pub(crate) struct Tracer<'a> {
+pub(super) struct Tracer<'a> {
     pub(super) mechanism: Mechanism,
     pub(super) supervisor: &'a dyn Supervisor,
     /// The guest's filter, if the mechanism doesn't have the kernel evaluate it.
@@ -588,7 +589,7 @@ impl Tracer<'_> {
                 forwarded.restart_unreceived(&stopped)?;
             }
             Stop::Signal(_) if self.mechanism == Mechanism::Notify => {
-                super::heirs::restart_after(&stopped)?;
+                restart_after(&stopped)?;
             }
             _ => {}
         }

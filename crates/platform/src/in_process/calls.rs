@@ -8,7 +8,7 @@ use tamis_kernel::Errno;
 use tamis_vm::Evaluator;
 
 use super::filter::MASKS;
-use crate::attached;
+use crate::installing;
 use crate::supervisor::{Answer, Supervisor};
 use crate::sys::guest::{self, ACTION_WORDS, Owner};
 use crate::sys::{frame, separate};
@@ -206,11 +206,11 @@ fn installs(call: &SeccompData) -> Installs {
     let [first, second, third, ..] = call.args;
     // Libraries test for a flag with a null pointer to a filter.
     let is_there = third != 0;
-    if !attached::may_install(call) {
+    if !installing::may_install(call) {
         return Installs::Nothing;
     }
     // `prctl` with these arguments.
-    let is_prctl = !attached::is_seccomp(call);
+    let is_prctl = !installing::is_seccomp(call);
     match first as u32 {
         _ if is_prctl => Installs::ForThread,
         STRICT => Installs::ForThread,

@@ -24,9 +24,10 @@ use super::site::SYSCALL_BYTES;
 use super::sites::{Patch, Plan, Put, Sites, site_of};
 use super::space::{self, ALIGNMENT};
 use super::spaces::{Left, Spaces};
+use super::stopper::{TaskStopper, unless_ended};
 use super::tally::{Count, NUMBERS, Tally};
 use super::trampoline::{self, Counted, GATE_BYTES, Places, Trampoline};
-use crate::attached::{OF_COUNTED, Tracer, may_install, unless_ended};
+use crate::installing::may_install;
 use crate::offsets::{IP_HIGH, IP_LOW};
 use crate::sys::machine;
 use crate::sys::shared::Shared;
@@ -74,13 +75,14 @@ struct Space {
 }
 
 impl<'a> Counting<'a> {
-    pub(crate) fn new(tally: &'a Tally) -> Counting<'a> {
+    /// The counting of a guest with this number of filters.
+    pub(crate) fn new(tally: &'a Tally, filters: u32) -> Counting<'a> {
         Counting {
             tally,
             sites: Sites::default(),
             spaces: Spaces::default(),
             looks: Attempts::default(),
-            filters: machine::filters_with(OF_COUNTED),
+            filters: machine::filters_with(filters),
         }
     }
 
@@ -102,7 +104,7 @@ impl<'a> Counting<'a> {
     /// Handles a task's stop at a call; returns whether the supervisor is to be skipped.
     pub(crate) fn decides(
         &mut self,
-        tracer: &mut Tracer<'_>,
+        tracer: &mut dyn TaskStopper,
         stopped: &Stopped,
         call: &SeccompData,
     ) -> Result<bool, TraceError> {
@@ -127,7 +129,7 @@ impl<'a> Counting<'a> {
     /// that may run can't be stopped, the sites stay patched.
     fn roll_back(
         &mut self,
-        tracer: &mut Tracer<'_>,
+        tracer: &mut dyn TaskStopper,
         stopped: &Stopped,
     ) -> Result<bool, TraceError> {
         let tid = stopped.tracee().tid();
@@ -156,7 +158,7 @@ impl<'a> Counting<'a> {
     /// Whether the task restarts a call, since its site is patched from now on.
     fn takes(
         &mut self,
-        tracer: &mut Tracer<'_>,
+        tracer: &mut dyn TaskStopper,
         stopped: &Stopped,
         call: &SeccompData,
     ) -> Result<bool, TraceError> {
@@ -207,7 +209,7 @@ impl<'a> Counting<'a> {
     /// Makes the mappings that the address space of a task lacks.
     fn prepare(
         &mut self,
-        tracer: &mut Tracer<'_>,
+        tracer: &mut dyn TaskStopper,
         stopped: &Stopped,
         plan: &Plan,
     ) -> Result<(), Refusal> {

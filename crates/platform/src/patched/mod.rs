@@ -16,6 +16,8 @@
 //! | `space` | the mappings of one address space |
 //! | `spaces` | the address space of each task |
 //! | `slot` | handing a call over |
+//! | `stopper` | stops the tasks of a guest |
+//! | `orphans` | tracing of tasks that would outlive a guest that isn't traced itself |
 //! | `looks` | waiting for a moment to change memory |
 //! | `pace` | the spinning of a side that waits |
 //! | `serve` | the thread that answers a slot |
@@ -32,6 +34,7 @@ pub(crate) mod counted;
 pub(crate) mod inject;
 mod looks;
 mod orders;
+pub(crate) mod orphans;
 mod pace;
 pub(crate) mod seats;
 pub(crate) mod serve;
@@ -40,6 +43,7 @@ mod sites;
 pub(crate) mod slot;
 mod space;
 mod spaces;
+pub(crate) mod stopper;
 mod tally;
 mod trampoline;
 
@@ -52,7 +56,6 @@ use tamis_kernel::memory;
 use tamis_kernel::tracee::{Stop, Stopped, TraceError};
 use tamis_vm::Evaluator;
 
-use crate::attached::{OF_PATCHED, Tracer, unless_ended};
 use crate::offsets::reads_ip;
 use crate::spin::Spin;
 use crate::sys::{machine, stub};
@@ -64,6 +67,7 @@ use serve::{Desk, Seat, lock};
 use sites::{Plan, Sites};
 use space::Space;
 use spaces::{Inherited, Left, Spaces};
+use stopper::{TaskStopper, unless_ended};
 pub use tally::Tally;
 
 /// The patching of a guest, without the answers.
@@ -146,7 +150,12 @@ impl PatchSettings {
 }
 
 impl<'a> Patching<'a> {
-    pub(crate) fn new(desk: &'a Desk<'a>, start: Box<dyn Fn(Seat) -> bool + 'a>) -> Patching<'a> {
+    /// The patching of a guest with this number of filters.
+    pub(crate) fn new(
+        desk: &'a Desk<'a>,
+        filters: u32,
+        start: Box<dyn Fn(Seat) -> bool + 'a>,
+    ) -> Patching<'a> {
         Patching {
             desk,
             start,
@@ -158,7 +167,7 @@ impl<'a> Patching<'a> {
             sites: Sites::default(),
             looks: Attempts::default(),
             inside: HashMap::new(),
-            filters: machine::filters_with(OF_PATCHED),
+            filters: machine::filters_with(filters),
         }
     }
 
@@ -230,7 +239,7 @@ impl<'a> Patching<'a> {
     /// an ended thread gets a slot of its own.
     pub(crate) fn arrived(
         &mut self,
-        tracer: &mut Tracer<'_>,
+        tracer: &mut dyn TaskStopper,
         stopped: &Stopped,
     ) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
@@ -264,7 +273,7 @@ impl<'a> Patching<'a> {
     }
 
     /// Makes slots for a forked process.
-    fn separate(&mut self, tracer: &mut Tracer<'_>, stopped: &Stopped) -> Result<(), Refusal> {
+    fn separate(&mut self, tracer: &mut dyn TaskStopper, stopped: &Stopped) -> Result<(), Refusal> {
         let tid = stopped.tracee().tid();
         let space = self.spaces.of_mut(tid).ok_or(Refusal::Refused)?;
         let mut injection = Injection::begin_new(stopped, self.desk.evaluator)?;
@@ -322,7 +331,7 @@ impl<'a> Patching<'a> {
     /// Handles a call that has been answered by a value; the task is stopped before it, with the answer in place.
     pub(crate) fn answered(
         &mut self,
-        tracer: &mut Tracer<'_>,
+        tracer: &mut dyn TaskStopper,
         stopped: &Stopped,
         call: &SeccompData,
     ) -> Result<(), TraceError> {
@@ -368,7 +377,7 @@ impl<'a> Patching<'a> {
 
     /// Restores the patched sites in the memory of a stopped task, if all tasks that may run there can be stopped;
     /// returns whether no site is patched there afterwards.
-    fn put_back(&mut self, tracer: &mut Tracer<'_>, tid: i32) -> Result<bool, TraceError> {
+    fn put_back(&mut self, tracer: &mut dyn TaskStopper, tid: i32) -> Result<bool, TraceError> {
         if !self.spaces.space(tid).is_some_and(Space::is_patched) {
             return Ok(true);
         }
@@ -386,7 +395,7 @@ impl<'a> Patching<'a> {
     /// As of tracing.
     pub(crate) fn is_ready(
         &mut self,
-        tracer: &mut Tracer<'_>,
+        tracer: &mut dyn TaskStopper,
         stopped: &Stopped,
         of_all: bool,
     ) -> Result<bool, TraceError> {
@@ -402,7 +411,7 @@ impl<'a> Patching<'a> {
 
     /// Whether all other threads of a stopped task have left the code that hands calls over: a filter that they are
     /// about to get may deny its calls. Threads that haven't left it run on for a moment.
-    fn is_clear_of(&mut self, tracer: &mut Tracer<'_>, tid: i32) -> Result<bool, TraceError> {
+    fn is_clear_of(&mut self, tracer: &mut dyn TaskStopper, tid: i32) -> Result<bool, TraceError> {
         let Some(space) = self.spaces.space(tid) else {
             return Ok(true);
         };
@@ -437,7 +446,7 @@ impl<'a> Patching<'a> {
     /// Patches a site, with all threads stopped.
     fn apply(
         &mut self,
-        tracer: &mut Tracer<'_>,
+        tracer: &mut dyn TaskStopper,
         stopped: &Stopped,
         others: &[Stopped],
         plan: &Plan,

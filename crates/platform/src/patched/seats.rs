@@ -12,8 +12,8 @@ use tamis_kernel::tracee::TraceError;
 
 use tamis_vm::Evaluator;
 
+use super::orphans::{Heir, Heirs};
 use super::serve::{Desk, Handler, Seat, Slots, lock};
-use crate::attached::heirs::{Heir, Heirs};
 use crate::supervisor::Answer;
 use crate::sys::stub;
 

@@ -18,8 +18,8 @@ use tamis_kernel::tracee::{
 };
 use tamis_kernel::{Ended, Errno};
 
-use crate::patched::inject::{ORIG_RAX, RAX, Words};
-use crate::patched::serve::lock;
+use super::inject::{ORIG_RAX, RAX, Words};
+use super::serve::lock;
 
 /// The tasks that are traced.
 pub(crate) struct Heirs {
@@ -213,7 +213,7 @@ fn on_stop(stopped: Stopped, heir: &Heir) -> Result<bool, TraceError> {
 
 /// Restarts certain calls before a task handles a signal that has come before the notification was received. Calls that
 /// create processes or execute programs are restarted whatever the handler, as they are without notification.
-pub(super) fn restart_after(stopped: &Stopped) -> Result<(), TraceError> {
+pub(crate) fn restart_after(stopped: &Stopped) -> Result<(), TraceError> {
     /// `clone`, `fork`, `vfork`, `execve` and `execveat` on x86-64.
     const CALLS: [u64; 5] = [56, 57, 58, 59, 322];
     if let Some(mut words) = Words::read(stopped)?
