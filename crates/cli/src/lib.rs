@@ -21,6 +21,7 @@ use tamis_diag::{Diagnostic, Severity, Sources};
 pub mod arches;
 pub mod budget;
 pub mod call;
+pub mod certify;
 pub mod chart;
 pub mod compiler;
 pub mod exit;

@@ -182,7 +182,7 @@ fn remove_leftover(temporary: &Path) {
 
 /// Makes a file by the function beside another one, and returns its name. The function must fail if the name exists, so
 /// that nobody can place a link there.
-fn create_beside<T>(
+pub(super) fn create_beside<T>(
     path: &Path,
     make: impl Fn(&Path) -> io::Result<T>,
 ) -> io::Result<(PathBuf, T)> {

@@ -10,9 +10,11 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 43] = [
+const ALLOWED: [(&str, Option<&[&str]>); 45] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
+    // A program for sceptics: it shares no code with what it checks.
+    ("check", Some(&[])),
     ("diag", Some(&[])),
     ("bpf", Some(&["abi", "diag"])),
     ("ebpf", Some(&["abi", "bpf", "diag"])),
@@ -22,6 +24,10 @@ const ALLOWED: [(&str, Option<&[&str]>); 43] = [
     // The prover uses neither the compiler nor its parts, which it judges.
     ("profile", Some(&["abi", "diag"])),
     ("prover", Some(&["abi", "bpf", "rules"])),
+    (
+        "certificate",
+        Some(&["abi", "bpf", "check", "prover", "rules"]),
+    ),
     ("analysis", Some(&["abi", "bpf", "prover", "rules"])),
     // Below the compiler, which rates programs with it.
     ("meter", Some(&["abi", "bpf", "profile", "rules"])),
@@ -106,8 +112,24 @@ const ALLOWED: [(&str, Option<&[&str]>); 43] = [
     (
         "cli",
         Some(&[
-            "abi", "bpf", "chart", "compiler", "deploy", "diag", "export", "kernel", "lint",
-            "meter", "optimize", "platform", "policy", "profile", "prover", "report", "session",
+            "abi",
+            "bpf",
+            "certificate",
+            "chart",
+            "compiler",
+            "deploy",
+            "diag",
+            "export",
+            "kernel",
+            "lint",
+            "meter",
+            "optimize",
+            "platform",
+            "policy",
+            "profile",
+            "prover",
+            "report",
+            "session",
         ]),
     ),
     (
@@ -116,6 +138,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 43] = [
             "abi",
             "analysis",
             "bpf",
+            "certificate",
             "chart",
             "cli",
             "compiler",

@@ -3,6 +3,7 @@
 //! Each check is one file and reads the [`Tree`] of text files; all of them also run as a test. A check reports
 //! [`Problem`]s with a place and the correction. `--bless` rewrites the files that a check compares with the tree.
 
+mod checker;
 mod codes;
 mod documents;
 mod edges;
@@ -87,6 +88,7 @@ fn problems() -> Result<Vec<Problem>> {
     let mut problems = edges::check(&tree, &packages);
     problems.extend(executables::check(&tree, &packages));
     problems.extend(packages::check(&tree, &packages));
+    problems.extend(checker::check(&tree, &packages));
     for check in [
         size::check,
         purity::check,

@@ -249,7 +249,7 @@ fn files<'a>(tree: &'a Tree, path: &str) -> Vec<(&'a str, usize)> {
 }
 
 /// The number of lines with code, without comments, blank lines and tests.
-fn code_lines(file: &RustFile) -> usize {
+pub(super) fn code_lines(file: &RustFile) -> usize {
     let code = file.product_code();
     code.lines().filter(|line| !line.trim().is_empty()).count()
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tamis_abi::{Action, Arch};
 use tamis_analysis::arches;
+use tamis_certificate::Effort;
 use tamis_fuzz::refute;
 use tamis_prover::{
     Comparison, ComparisonResult, Function, LimitReached, Limits, Pair, Scope, Space, Stop,
@@ -17,6 +18,7 @@ use tamis_rules::{Input, Variable};
 use tamis_session::bindings::match_variables;
 use tamis_session::{Side, SideOptions};
 
+use super::certify::CertifyArgs;
 use super::limits::{LimitArgs, raise, text};
 use super::load::LoadArgs;
 use super::settings::Coverage;
@@ -102,6 +104,11 @@ impl ScopeArgs {
             native_only: self.native,
             actions_only: self.actions_only,
         }
+    }
+
+    /// Whether no option leaves out numbers or parts of values.
+    pub(crate) const fn is_of_all_values(self) -> bool {
+        !self.native && !self.actions_only
     }
 
     fn limits(self) -> Limits {
@@ -369,6 +376,18 @@ impl ComparedSides {
             },
             comparison: comparison.ok(),
         }
+    }
+
+    /// Writes a certificate that the sides are equivalent for every call, if it is wanted.
+    pub(crate) fn certify(&self, args: &CertifyArgs, global: &Global) -> Result<(), Failure> {
+        let effort = Effort {
+            limits: self.args.limits(),
+            stop: self.stop.clone(),
+        };
+        self.left.with_subject(|left| {
+            self.right
+                .with_subject(|right| args.write(left, right, &effort, global))
+        })
     }
 
     /// The architectures that either side has rules for.

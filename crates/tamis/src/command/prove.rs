@@ -5,6 +5,7 @@ use tamis_prover::{Pair, Scope};
 use tamis_report::entry::{ComparisonResultEntry, WitnessEntry};
 use tamis_report::prove::{Answer, ProveReport, Question, ScopeEntry};
 
+use crate::cli::certify::CertifyArgs;
 use crate::cli::compare::{ComparedSides, Finding, ScopeArgs};
 use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
@@ -44,6 +45,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     scope: ScopeArgs,
     #[command(flatten)]
+    certify: CertifyArgs,
+    #[command(flatten)]
     load: LoadArgs,
 }
 
@@ -53,6 +56,17 @@ fn is_contradicted(question: Question, pair: &Pair) -> bool {
         Question::Equal => true,
         Question::AtLeastAsStrict => pair.strictness().is_gt(),
     }
+}
+
+/// Fails if a certificate is wanted of something else than equivalence, or can't be written.
+fn check_certifiable(args: &Args) -> Result<(), Failure> {
+    if args.certify.is_given() && (args.stricter || !args.scope.is_of_all_values()) {
+        return Err(Failure::usage(
+            "--certify is for equivalence of all calls",
+            "leave out --stricter, --native and --actions-only",
+        ));
+    }
+    args.certify.check_folder()
 }
 
 fn answer(question: Question, found: &Finding) -> Answer {
@@ -75,6 +89,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         false => Question::Equal,
     };
     let scope = args.scope.scope(&args.load);
+    check_certifiable(args)?;
     let sides = [
         (args.left.as_str(), args.left_options.as_slice()),
         (&args.right, &args.right_options),
@@ -106,6 +121,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         witnesses,
         elsewhere,
     } = result;
+    if answer == Answer::Yes {
+        compared.certify(&args.certify, global)?;
+    }
     let report = ProveReport {
         advice: found.gaps.and_then(|gaps| compared.advice(gaps)),
         left: compared.left.name,

@@ -7,6 +7,7 @@
 
 mod bpf_asm_oracle;
 mod cacheable;
+mod certificates;
 mod compile_corpus;
 mod compile_random;
 mod container_defaults;
