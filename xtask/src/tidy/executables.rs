@@ -10,7 +10,7 @@ use super::Problem;
 use super::tree::Tree;
 
 /// The executables of integration tests: package, name, and the reason for a separate one.
-const INTEGRATION: [(&str, &str, &str); 16] = [
+const INTEGRATION: [(&str, &str, &str); 17] = [
     ("tamis-testkit", "it", "the libraries together"),
     (
         "tamis-testkit",
@@ -56,6 +56,11 @@ const INTEGRATION: [(&str, &str, &str); 16] = [
         "tamis-kernel",
         "memory",
         "nothing of its package may install filters meanwhile",
+    ),
+    (
+        "tamis-libseccomp",
+        "c_calls",
+        "calls the functions as C does, on any architecture without a shared library",
     ),
     (
         "tamis-platform",

@@ -1,10 +1,13 @@
 //! Rules.
 //!
 //! `seccomp_rule_add` and `seccomp_rule_add_exact` are variadic in C: the count of conditions is followed by as many
-//! structures, by value. Rust can't define variadic functions, so these have six structures as parameters and read as
-//! many as the count states. The calling conventions of Linux pass structures of 24 bytes at the same places in both
-//! cases: on the stack in order (x86-64, s390x by reference), or by reference in registers and on the stack (AArch64,
-//! RISC-V).
+//! structures of 24 bytes, by value. Rust can't define variadic functions, so each architecture has a definition that
+//! is correct by its calling convention:
+//!
+//! - x86-64 has such structures on the stack, one behind the other: an array, whose address the function passes on.
+//! - AArch64 (AAPCS64, B.4), RISC-V, LoongArch and s390x have the address of a copy of each, in the place of the structure:
+//!   the functions have six pointers as parameters, and read as many as the count states.
+//! - For others only the functions with an array are complete: these take no conditions.
 
 use std::ffi::{c_int, c_uint};
 use std::slice;
@@ -19,7 +22,7 @@ use crate::status::Status;
 
 /// `struct scmp_arg_cmp`
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ArgCmp {
     arg: c_uint,
     op: c_uint,
@@ -81,40 +84,85 @@ unsafe fn add(
     filter.add_rule(exactness, action, call, &conditions.ok_or(Status::Invalid)?)
 }
 
-/// Defines a variadic function, which reads only the passed conditions, and its counterpart with an array.
+/// Defines a variadic function, which reads only the passed conditions, its counterpart with an array, and what both
+/// call, which no other library can take the place of.
 macro_rules! functions {
-    ($variadic:ident, $array:ident, $exactness:expr) => {
+    ($variadic:ident, $array:ident, $own:ident, $exactness:expr) => {
         // SAFETY: the name and the caller's duties are those of `seccomp.h`.
+        #[cfg(target_arch = "x86_64")]
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $variadic(handle: Handle, action: u32, call: c_int, count: c_uint) -> c_int {
+            // Above the return address.
+            std::arch::naked_asm!("lea r8, [rsp + 8]", "jmp {array}", array = sym $own)
+        }
+
+        // SAFETY: the name and the caller's duties are those of `seccomp.h`.
+        #[cfg(any(
+            target_arch = "aarch64",
+            target_arch = "riscv64",
+            target_arch = "loongarch64",
+            target_arch = "s390x"
+        ))]
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $variadic(
             handle: Handle,
             action: u32,
             call: c_int,
             count: c_uint,
-            a: ArgCmp,
-            b: ArgCmp,
-            c: ArgCmp,
-            d: ArgCmp,
-            e: ArgCmp,
-            f: ArgCmp,
+            a: *const ArgCmp,
+            b: *const ArgCmp,
+            c: *const ArgCmp,
+            d: *const ArgCmp,
+            e: *const ArgCmp,
+            f: *const ArgCmp,
         ) -> c_int {
-            let passed = match count {
-                0 => &[][..],
-                1 => &[a],
-                2 => &[a, b],
-                3 => &[a, b, c],
-                4 => &[a, b, c, d],
-                5 => &[a, b, c, d, e],
-                6 => &[a, b, c, d, e, f],
-                _ => return Status::Invalid.code(),
-            };
+            let given = [a, b, c, d, e, f];
+            if count as usize > given.len() {
+                return Status::Invalid.code();
+            }
+            let mut passed = [ArgCmp::default(); MAX_CONDITIONS];
+            for (to, from) in passed.iter_mut().zip(given).take(count as usize) {
+                // SAFETY: the caller passed `count` structures, so that many pointers are to one each.
+                *to = unsafe { *from };
+            }
             // SAFETY: the pointer is to `count` conditions.
-            unsafe { $array(handle, action, call, count, passed.as_ptr()) }
+            unsafe { $own(handle, action, call, count, passed.as_ptr()) }
+        }
+
+        // SAFETY: the name and the caller's duties are those of `seccomp.h`.
+        #[cfg(not(any(
+            target_arch = "x86_64",
+            target_arch = "aarch64",
+            target_arch = "riscv64",
+            target_arch = "loongarch64",
+            target_arch = "s390x"
+        )))]
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $variadic(handle: Handle, action: u32, call: c_int, count: c_uint) -> c_int {
+            match count {
+                // SAFETY: there are no conditions.
+                0 => unsafe { $own(handle, action, call, 0, std::ptr::null()) },
+                _ => Status::NotSupported.code(),
+            }
         }
 
         // SAFETY: the name and the caller's duties are those of `seccomp.h`.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $array(
+            handle: Handle,
+            action: u32,
+            call: c_int,
+            count: c_uint,
+            conditions: *const ArgCmp,
+        ) -> c_int {
+            // SAFETY: as the caller guarantees.
+            unsafe { $own(handle, action, call, count, conditions) }
+        }
+
+        /// # Safety
+        /// The caller's duties are those of `seccomp.h`.
+        unsafe extern "C" fn $own(
             handle: Handle,
             action: u32,
             call: c_int,
@@ -131,10 +179,12 @@ macro_rules! functions {
 functions!(
     seccomp_rule_add,
     seccomp_rule_add_array,
+    add_adjusted,
     Exactness::Adjusted
 );
 functions!(
     seccomp_rule_add_exact,
     seccomp_rule_add_exact_array,
+    add_exact,
     Exactness::Exact
 );
