@@ -6,6 +6,7 @@
 
 pub(crate) mod affinity;
 pub(crate) mod bpf;
+pub(crate) mod call_registers;
 pub(crate) mod child;
 pub(crate) mod execute;
 pub(crate) mod fd;

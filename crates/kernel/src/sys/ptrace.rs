@@ -120,81 +120,13 @@ pub(crate) fn event_message(tid: libc::pid_t) -> Result<u64, Errno> {
     Ok(message.into())
 }
 
-/// Makes a tracee that has stopped at the entry of a system call skip it: it returns the result set by then,
-/// `ENOSYS` by default.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn skip_call(tid: libc::pid_t) -> Result<(), Errno> {
-    let place = std::mem::offset_of!(libc::user_regs_struct, orig_rax);
-    set_register(tid, place, usize::MAX)
-}
-
-/// Sets the result of a skipped system call, or at its exit.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn set_result(tid: libc::pid_t, result: i64) -> Result<(), Errno> {
-    let place = std::mem::offset_of!(libc::user_regs_struct, rax);
-    set_register(tid, place, result as usize)
-}
-
-/// Sets the instruction pointer to the call instruction before `ip`, and the number of its call.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn repeat_call(tid: libc::pid_t, nr: u32, ip: u64) -> Result<(), Errno> {
-    /// Of `syscall`, `sysenter` and `int 0x80`.
-    const INSTRUCTION_BYTES: u64 = 2;
-    set_result(tid, i64::from(nr))?;
-    let place = std::mem::offset_of!(libc::user_regs_struct, rip);
-    set_register(tid, place, ip.wrapping_sub(INSTRUCTION_BYTES) as usize)
-}
-
-/// Replaces number and arguments of the call that a tracee is about to enter.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn replace_call(tid: libc::pid_t, nr: u32, args: &[u64; 6]) -> Result<(), Errno> {
-    use std::mem::offset_of;
-    let places = [
-        offset_of!(libc::user_regs_struct, rdi),
-        offset_of!(libc::user_regs_struct, rsi),
-        offset_of!(libc::user_regs_struct, rdx),
-        offset_of!(libc::user_regs_struct, r10),
-        offset_of!(libc::user_regs_struct, r8),
-        offset_of!(libc::user_regs_struct, r9),
-    ];
-    for (place, arg) in places.into_iter().zip(args) {
-        set_register(tid, place, *arg as usize)?;
-    }
-    let place = offset_of!(libc::user_regs_struct, orig_rax);
-    set_register(tid, place, nr as usize)
-}
-
 /// Sets the register at an offset in `struct user`, which begins with the registers.
 #[cfg(target_arch = "x86_64")]
-fn set_register(tid: libc::pid_t, place: usize, value: usize) -> Result<(), Errno> {
+pub(crate) fn set_register(tid: libc::pid_t, place: usize, value: usize) -> Result<(), Errno> {
     let place = ptr::without_provenance_mut::<libc::c_void>(place);
     let value = ptr::without_provenance_mut::<libc::c_void>(value);
     // SAFETY: place and value are passed as numbers.
     check(unsafe { libc::ptrace(libc::PTRACE_POKEUSER, tid, place, value) }).map(|_| ())
-}
-
-/// No effect: only the registers of x86-64 are supported.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn skip_call(_: libc::pid_t) -> Result<(), Errno> {
-    Err(Errno(libc::ENOSYS))
-}
-
-/// No effect: only the registers of x86-64 are supported.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn set_result(_: libc::pid_t, _: i64) -> Result<(), Errno> {
-    Err(Errno(libc::ENOSYS))
-}
-
-/// No effect: only the registers of x86-64 are supported.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn repeat_call(_: libc::pid_t, _: u32, _: u64) -> Result<(), Errno> {
-    Err(Errno(libc::ENOSYS))
-}
-
-/// No effect: only the registers of x86-64 are supported.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn replace_call(_: libc::pid_t, _: u32, _: &[u64; 6]) -> Result<(), Errno> {
-    Err(Errno(libc::ENOSYS))
 }
 
 /// The set of general registers, `NT_PRSTATUS` of `elf.h`.
@@ -205,14 +137,22 @@ const MAX_REGISTER_BYTES: usize = 1024;
 /// The general registers.
 pub(crate) fn registers(tid: libc::pid_t) -> Result<Vec<u8>, Errno> {
     let mut bytes = vec![0; MAX_REGISTER_BYTES];
-    let len_bytes = register_set(libc::PTRACE_GETREGSET as _, tid, &mut bytes)?;
+    let len_bytes = register_set(libc::PTRACE_GETREGSET as _, tid, GENERAL, &mut bytes)?;
     bytes.truncate(len_bytes);
     Ok(bytes)
 }
 
 /// Replaces as many general registers as there are bytes for.
 pub(crate) fn set_registers(tid: libc::pid_t, bytes: &[u8]) -> Result<(), Errno> {
-    register_set(SETREGSET as _, tid, &mut bytes.to_vec()).map(|_| ())
+    register_set(SETREGSET as _, tid, GENERAL, &mut bytes.to_vec()).map(|_| ())
+}
+
+/// Sets the number of the call that a tracee is about to enter; -1 skips it.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn set_system_call(tid: libc::pid_t, nr: i32) -> Result<(), Errno> {
+    /// `NT_ARM_SYSTEM_CALL`
+    const SYSTEM_CALL: usize = 0x404;
+    register_set(SETREGSET as _, tid, SYSTEM_CALL, &mut nr.to_ne_bytes()).map(|_| ())
 }
 
 /// `PTRACE_SETREGSET`, which not every C library names.
@@ -222,13 +162,14 @@ const SETREGSET: libc::c_uint = 0x4205;
 fn register_set(
     request: RequestNumber,
     tid: libc::pid_t,
+    set: usize,
     bytes: &mut [u8],
 ) -> Result<usize, Errno> {
     let mut buffer = libc::iovec {
         iov_base: bytes.as_mut_ptr().cast(),
         iov_len: bytes.len(),
     };
-    let set = ptr::without_provenance_mut::<libc::c_void>(GENERAL);
+    let set = ptr::without_provenance_mut::<libc::c_void>(set);
     let data = (&raw mut buffer).cast::<libc::c_void>();
     // SAFETY: the kernel reads or writes at most the bytes of the buffer, and stores the count.
     check(unsafe { libc::ptrace(request, tid, set, data) })?;

@@ -1,4 +1,4 @@
-//! One system call in assembly: by either entry of an x86-64 kernel, from a known address.
+//! One system call in assembly, from a known address: by either entry of an x86-64 kernel, or that of AArch64.
 //!
 //! Like all code in a child of several threads, nothing here may allocate, lock or panic.
 
@@ -78,8 +78,35 @@ pub(crate) fn call(raw: &RawCall, ip: &AtomicU64) -> i64 {
     result
 }
 
-/// Makes no call: only x86-64 is supported.
-#[cfg(not(target_arch = "x86_64"))]
+/// Makes a system call after storing its address in `ip`; returns the kernel's result.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn call(raw: &RawCall, ip: &AtomicU64) -> i64 {
+    let result: i64;
+    // SAFETY: the callers ensure that the call is harmless. The kernel changes only the register of the result. `ip` is
+    // valid to write.
+    unsafe {
+        std::arch::asm!(
+            "adr {place}, 2f",
+            "str {place}, [{ip}]",
+            "svc #0",
+            "2:",
+            place = out(reg) _,
+            ip = in(reg) ip.as_ptr(),
+            in("x8") u64::from(raw.nr),
+            inlateout("x0") raw.args[0] => result,
+            in("x1") raw.args[1],
+            in("x2") raw.args[2],
+            in("x3") raw.args[3],
+            in("x4") raw.args[4],
+            in("x5") raw.args[5],
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// Makes no call: other machines are not supported.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) fn call(_: &RawCall, _: &AtomicU64) -> i64 {
     i64::from(-libc::ENOSYS)
 }

@@ -19,7 +19,7 @@ mod options;
 
 use crate::ended::Ended;
 use crate::errno::Errno;
-use crate::sys::{ptrace, wait};
+use crate::sys::{call_registers, ptrace, wait};
 
 pub use call::{CallInfo, CallPhase};
 pub use error::{Request, TraceError};
@@ -401,9 +401,9 @@ impl Stopped {
     /// [`set_result`](Self::set_result), by default `-ENOSYS`.
     ///
     /// # Errors
-    /// [`Request::SetRegisters`] with `ENOSYS` on machines other than x86-64.
+    /// [`Request::SetRegisters`] with `ENOSYS` on machines other than x86-64 and AArch64.
     pub fn skip_call(&self) -> Result<(), TraceError> {
-        ptrace::skip_call(self.tracee.tid).map_err(Request::SetRegisters.failed())
+        call_registers::skip_call(self.tracee.tid).map_err(Request::SetRegisters.failed())
     }
 
     /// Sets the result of a call that is skipped, emulated or at its exit; -4095 to -1 are errors.
@@ -411,16 +411,17 @@ impl Stopped {
     /// # Errors
     /// As [`skip_call`](Self::skip_call).
     pub fn set_result(&self, result: i64) -> Result<(), TraceError> {
-        ptrace::set_result(self.tracee.tid, result).map_err(Request::SetRegisters.failed())
+        call_registers::set_result(self.tracee.tid, result).map_err(Request::SetRegisters.failed())
     }
 
     /// At the entry of an emulated or skipped call: makes the call after all, from its instruction on, so that it
-    /// stops at its entry again. `nr` is its number.
+    /// stops at its entry again, with this number and these arguments.
     ///
     /// # Errors
     /// As [`skip_call`](Self::skip_call).
-    pub fn repeat_call(&self, nr: u32, ip: u64) -> Result<(), TraceError> {
-        ptrace::repeat_call(self.tracee.tid, nr, ip).map_err(Request::SetRegisters.failed())
+    pub fn repeat_call(&self, nr: u32, args: &[u64; 6], ip: u64) -> Result<(), TraceError> {
+        call_registers::repeat_call(self.tracee.tid, nr, args, ip)
+            .map_err(Request::SetRegisters.failed())
     }
 
     /// At the entry of a call of the 64-bit interface: replaces its number and arguments.
@@ -428,7 +429,8 @@ impl Stopped {
     /// # Errors
     /// As [`skip_call`](Self::skip_call).
     pub fn replace_call(&self, nr: u32, args: &[u64; 6]) -> Result<(), TraceError> {
-        ptrace::replace_call(self.tracee.tid, nr, args).map_err(Request::SetRegisters.failed())
+        call_registers::replace_call(self.tracee.tid, nr, args)
+            .map_err(Request::SetRegisters.failed())
     }
 
     /// The signals that it blocks, signal 1 in the lowest bit. Kernel 3.11.

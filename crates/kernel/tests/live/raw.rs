@@ -152,8 +152,14 @@ pub(crate) fn interrupt_every_us(time_us: i64) {
     unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, ptr::null_mut()) };
 }
 
+/// The type of the names of limits, which the C libraries define differently.
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = libc::c_int;
+
 /// Lowers or raises a limit up to its hard one.
-pub(crate) fn limit(resource: libc::__rlimit_resource_t, value: u64) {
+pub(crate) fn limit(resource: Resource, value: u64) {
     let mut limit = MaybeUninit::<libc::rlimit>::zeroed();
     // SAFETY: the kernel fills the structure, and reads it again.
     unsafe {
@@ -166,7 +172,7 @@ pub(crate) fn limit(resource: libc::__rlimit_resource_t, value: u64) {
 /// Closes inherited descriptors beyond the standard streams: the limit of descriptors is about numbers.
 pub(crate) fn close_inherited() {
     // SAFETY: called at the start of a victim, which has opened nothing yet.
-    unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
 }
 
 static TRAPPED: AtomicBool = AtomicBool::new(false);

@@ -248,14 +248,10 @@ fn trace_of_a_filter() {
         data: 7,
     };
     assert_eq!(stopped.call().expect("kernel 5.3").phase, expected);
-    if cfg!(target_arch = "x86_64") {
-        stopped.skip_call().expect("it is stopped");
-        stopped.set_result(-9).expect("it is stopped");
-    }
+    stopped.skip_call().expect("it is stopped");
+    stopped.set_result(-9).expect("it is stopped");
     stopped.resume(Resume::Run, None).expect("it is stopped");
-    if cfg!(target_arch = "x86_64") {
-        assert_eq!(to_end(&mut child), Ended::Exited(9));
-    }
+    assert_eq!(to_end(&mut child), Ended::Exited(9));
 }
 
 /// On x86-64: the eleventh word is `rax`, the sixteenth `orig_rax`.
@@ -277,9 +273,6 @@ fn registers_can_be_set() {
 }
 
 fn emulated() {
-    if !cfg!(target_arch = "x86_64") {
-        return;
-    }
     let (mut child, second) = stopped_to_emulate();
     assert!(is_entry(&second));
     second.set_result(-13).expect("it is stopped");
@@ -289,9 +282,6 @@ fn emulated() {
 
 /// A call that was to be emulated stops once more and has its own result.
 fn repeated() {
-    if !cfg!(target_arch = "x86_64") {
-        return;
-    }
     let (mut child, emulated) = stopped_to_emulate();
     let tracee = emulated.tracee();
     let call = emulated.call().expect("kernel 5.3");
@@ -299,7 +289,7 @@ fn repeated() {
         panic!("{call:?}");
     };
     emulated
-        .repeat_call(data.nr, data.ip)
+        .repeat_call(data.nr, &data.args, data.ip)
         .expect("it is stopped");
     emulated
         .resume(Resume::ToCall, None)
@@ -311,9 +301,6 @@ fn repeated() {
 }
 
 fn replaced() {
-    if !cfg!(target_arch = "x86_64") {
-        return;
-    }
     let (mut child, stopped) = stopped_by_filter();
     let args = [u64::MAX, 0, 0, 0, 0, 0];
     stopped

@@ -10,7 +10,7 @@
 
 use std::thread;
 
-use tamis_abi::{Action, ActionKind, Arch, SeccompData, restart};
+use tamis_abi::{Action, ActionKind, Arch, SeccompData, host, restart};
 use tamis_kernel::tracee::{CallPhase, Stopped, TraceError};
 
 use super::Mechanism;
@@ -76,7 +76,7 @@ impl Tracer<'_> {
         if may_install(&call) && !self.roll_back(stopped, concerns_all(&call))? {
             // The task restarts the call, and other reports are handled meanwhile.
             stopped.skip_call()?;
-            return stopped.repeat_call(call.nr, call.ip);
+            return stopped.repeat_call(call.nr, &call.args, call.ip);
         }
         let tid = stopped.tracee().tid();
         if let Some(patching) = &mut self.patching
@@ -195,7 +195,7 @@ impl Tracer<'_> {
         if repeated != call {
             stopped.replace_call(repeated.nr, &repeated.args)?;
         }
-        stopped.repeat_call(repeated.nr, call.ip)?;
+        stopped.repeat_call(repeated.nr, &repeated.args, call.ip)?;
         self.set_phase(stopped, Phase::Repeat(repeated));
         Ok(())
     }
@@ -297,7 +297,8 @@ impl Tracer<'_> {
         if is_vsyscall(call) && new.nr != call.nr {
             return self.refuse("replacing a call through the vsyscall page by another");
         }
-        if (new.arch, call.arch) == (X86_64, X86_64) {
+        let native = host::arch().map(Arch::audit);
+        if new.arch == call.arch && native == Some(call.arch) {
             return Decision::Replace(SeccompData { ip: call.ip, ..new });
         }
         self.refuse("replacing calls of 32-bit programs, or by calls of another machine")

@@ -118,7 +118,9 @@ impl<'a> Counting<'a> {
             if !self.roll_back(tracer, stopped)? {
                 // The task restarts the call, and other reports are handled meanwhile.
                 stopped.skip_call()?;
-                return stopped.repeat_call(call.nr, call.ip).map(|()| true);
+                return stopped
+                    .repeat_call(call.nr, &call.args, call.ip)
+                    .map(|()| true);
             }
             self.looks.end(tid);
         }
