@@ -1,6 +1,6 @@
-//! Calls that may install a filter, in the interfaces of x86-64.
+//! Calls that may install a filter, in all interfaces of a machine.
 
-use tamis_abi::{Arch, SeccompData};
+use tamis_abi::{Arch, Nr, SeccompData, syscall};
 use tamis_kernel::Flag;
 
 /// The bit of numbers of x32.
@@ -16,20 +16,20 @@ pub(crate) fn concerns_all(call: &SeccompData) -> bool {
 /// Whether a call may install a filter.
 pub(crate) fn may_install(call: &SeccompData) -> bool {
     let sets_filter = call.args[0] as i32 == libc::PR_SET_SECCOMP;
-    is_seccomp(call) || is_one(call, PRCTL) && sets_filter
+    is_seccomp(call) || is_one(call, "prctl") && sets_filter
 }
 
 /// Whether a call is `seccomp`.
 pub(crate) fn is_seccomp(call: &SeccompData) -> bool {
-    is_one(call, SECCOMP)
+    is_one(call, "seccomp")
 }
 
-/// The numbers of a call in both interfaces; that of x86-64 stands for x32, too.
-pub(crate) type Numbers = (&'static [u32; 1], &'static [u32; 1]);
-pub(crate) const SECCOMP: Numbers = (&[317], &[354]);
-pub(crate) const PRCTL: Numbers = (&[157], &[172]);
-
-fn is_one(call: &SeccompData, ([x86_64], [x86]): Numbers) -> bool {
-    call.arch == Arch::X86_64.audit() && call.nr & !X32 == *x86_64
-        || call.arch == Arch::X86.audit() && call.nr == *x86
+/// Whether a call has this name, in any interface.
+fn is_one(call: &SeccompData, name: &str) -> bool {
+    let nr = match call.arch == Arch::X86_64.audit() {
+        true => call.nr & !X32,
+        false => call.nr,
+    };
+    let arch = Arch::of_call(call.arch, nr);
+    arch.is_some_and(|arch| syscall::name(arch, Nr(nr)) == Some(name))
 }

@@ -8,9 +8,7 @@ use tamis_bpf::Test;
 use tamis_bpf::{Op, Program};
 use tamis_kernel::NATIVE_ENDIAN;
 
-#[cfg(target_arch = "x86_64")]
 pub(crate) const NR: u32 = Word::NR.offset(NATIVE_ENDIAN);
-#[cfg(target_arch = "x86_64")]
 pub(crate) const ARCH: u32 = Word::ARCH.offset(NATIVE_ENDIAN);
 pub(crate) const IP_LOW: u32 = Word::IP_LOW.offset(NATIVE_ENDIAN);
 pub(crate) const IP_HIGH: u32 = Word::IP_HIGH.offset(NATIVE_ENDIAN);

@@ -3,14 +3,14 @@
 //! With all mechanisms, the kernel denies the calls that the guest's filter denies. The mechanisms differ in the
 //! kernel's action where the guest's filter returns `notify`.
 
-use tamis_abi::{Action, ActionKind, Arch, SeccompData};
+use tamis_abi::{Action, ActionKind, Arch, ArgIndex, Nr, SeccompData, Word, host, syscall};
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
 use tamis_kernel::probe::{self, Support};
 use tamis_kernel::{Flag, Flags, NATIVE_ENDIAN};
 
 use super::Mechanism;
 use crate::error::Unsupported;
-use crate::installing::{Numbers, PRCTL, SECCOMP, X32};
+use crate::installing::X32;
 use crate::offsets::{ARCH, IP_HIGH, IP_LOW, NR};
 use crate::patched::counted::allow_at_gates;
 use crate::rewrite::Rewrite;
@@ -192,15 +192,25 @@ fn for_number(nr: u32, action: Action) -> [Op; 4] {
     ]
 }
 
-/// A call that is answered by its number, in each interface that has it, and by an argument.
+/// A call that is answered by its number, in each interface of the machine that has it, and by an argument.
 struct Rule {
-    /// Of x86-64, with and without the bit of x32, which the kernel takes from any number.
-    x86_64: &'static [u32],
-    x86: &'static [u32],
+    name: &'static str,
     /// The index of an argument, a test of its lower half, and the value to test for.
     when: Option<(usize, Test, u32)>,
     /// The answer, or instructions that end with one.
     answer: Vec<Op>,
+}
+
+/// The numbers of a call in an interface; those of x86-64 stand for x32, too, whose bit the kernel takes from any number.
+fn numbers(arch: Arch, name: &str) -> Vec<u32> {
+    let of = |arch| syscall::number(arch, name).map(|nr: Nr| nr.0);
+    let wide = match arch {
+        Arch::X86_64 => of(Arch::X32).map(|nr| nr & !X32),
+        _ => None,
+    };
+    let mut numbers: Vec<u32> = of(arch).into_iter().chain(wide).collect();
+    numbers.dedup();
+    numbers
 }
 
 /// An answer that doesn't depend on the call.
@@ -208,52 +218,69 @@ fn always(action: Action) -> Vec<Op> {
     vec![Op::RetImm(action.ret())]
 }
 
-/// The offset of the lower half of an argument in the data of a filter; the upper half follows.
+/// The offset of the lower half of an argument in the data of a filter.
 const fn place_of(arg: usize) -> u32 {
-    const ARGS: u32 = 16;
-    ARGS + 8 * arg as u32
+    Word::arg_low(ArgIndex::ALL[arg]).offset(NATIVE_ENDIAN)
 }
 
-/// The filter that answers these calls and allows all others. The kernel caches that other numbers are allowed.
+/// The offset of the upper half.
+const fn high_place_of(arg: usize) -> u32 {
+    Word::arg_high(ArgIndex::ALL[arg]).offset(NATIVE_ENDIAN)
+}
+
+/// The filter that answers these calls on this machine and allows all others. The kernel caches that other numbers are
+/// allowed.
 fn answer(rules: &[Rule]) -> Program {
-    let allow = Op::RetImm(Action::ALLOW.ret());
-    let block = |numbers: fn(&Rule) -> &'static [u32], load: &[Op]| {
-        let mut ops = load.to_vec();
-        for rule in rules {
-            let mut decision = rule.answer.clone();
-            if let Some((arg, test, value)) = rule.when {
-                let place = Op::LoadData(place_of(arg));
-                let rest = Op::branch(test, value, 0, decision.len() as u8);
-                decision.splice(0..0, [place, rest]);
-                decision.extend(load);
-            }
-            let numbers = numbers(rule);
-            for (index, nr) in numbers.iter().enumerate() {
-                let (left, rest) = match numbers.len() - 1 - index {
-                    0 => (0, decision.len()),
-                    left => (left, 0),
-                };
-                ops.push(Op::branch(Test::Eq, *nr, left as u8, rest as u8));
-            }
-            if !numbers.is_empty() {
-                ops.extend(decision);
-            }
-        }
-        ops.push(allow);
-        ops
-    };
-    let without_x32 = Op::Alu(AluOp::And, Operand::K(!X32));
-    let x86_64 = block(|rule| rule.x86_64, &[Op::LoadData(0), without_x32]);
-    let mut ops = vec![
-        Op::LoadData(4),
-        Op::branch(Test::Eq, Arch::X86_64.audit(), 0, x86_64.len() as u8),
-    ];
-    ops.extend(x86_64);
-    ops.push(Op::branch(Test::Eq, Arch::X86.audit(), 1, 0));
-    ops.push(allow);
-    ops.extend(block(|rule| rule.x86, &[Op::LoadData(0)]));
+    answer_on(host::arch().unwrap_or(Arch::X86_64), rules)
+}
+
+/// The same for a machine of this architecture, in all its interfaces.
+fn answer_on(machine: Arch, rules: &[Rule]) -> Program {
+    let mut ops = vec![Op::LoadData(4)];
+    // The numbers of x32 come with the architecture of x86-64.
+    let own = machine
+        .with_compat()
+        .iter()
+        .filter(|arch| **arch != Arch::X32);
+    for arch in own {
+        let block = block(*arch, rules);
+        ops.push(Op::branch(Test::Eq, arch.audit(), 0, block.len() as u8));
+        ops.extend(block);
+    }
+    ops.push(Op::RetImm(Action::ALLOW.ret()));
     let insns = ops.into_iter().map(Into::into).collect();
     Program::new(insns, NATIVE_ENDIAN).expect("the program is valid")
+}
+
+/// The answers in one interface.
+fn block(arch: Arch, rules: &[Rule]) -> Vec<Op> {
+    let mut load = vec![Op::LoadData(0)];
+    if arch == Arch::X86_64 {
+        load.push(Op::Alu(AluOp::And, Operand::K(!X32)));
+    }
+    let mut ops = load.clone();
+    for rule in rules {
+        let mut decision = rule.answer.clone();
+        if let Some((arg, test, value)) = rule.when {
+            let place = Op::LoadData(place_of(arg));
+            let rest = Op::branch(test, value, 0, decision.len() as u8);
+            decision.splice(0..0, [place, rest]);
+            decision.extend(&load);
+        }
+        let numbers = numbers(arch, rule.name);
+        for (index, nr) in numbers.iter().enumerate() {
+            let (left, rest) = match numbers.len() - 1 - index {
+                0 => (0, decision.len()),
+                left => (left, 0),
+            };
+            ops.push(Op::branch(Test::Eq, *nr, left as u8, rest as u8));
+        }
+        if !numbers.is_empty() {
+            ops.extend(decision);
+        }
+    }
+    ops.push(Op::RetImm(Action::ALLOW.ret()));
+    ops
 }
 
 /// Denies installing a filter with a listener, with the kernel's error for a second listener: `notify` has precedence
@@ -262,8 +289,7 @@ fn no_listeners() -> Program {
     let unknown = |flag: &Flag| matches!(probe::flag(*flag), Support::No { .. });
     let known = Flag::ALL.into_iter().filter(|flag| !unknown(flag));
     answer(&[Rule {
-        x86_64: &[317],
-        x86: &[354],
+        name: "seccomp",
         when: Some((1, Test::Set, Flag::NewListener.bit())),
         answer: errors_of_listeners(known.fold(0, |known, flag| known | flag.bit())),
     }])
@@ -285,7 +311,7 @@ fn errors_of_listeners(known: u32) -> Vec<Op> {
         Op::LoadData(place_of(0)),
         Op::branch(Test::Eq, libc::SECCOMP_SET_MODE_FILTER, 1, 0),
         error(libc::EINVAL),
-        Op::LoadData(place_of(2) + 4),
+        Op::LoadData(high_place_of(2)),
         Op::branch(Test::Set, OF_KERNEL, 3, 0),
         Op::branch(Test::Eq, 0, 0, 3),
         Op::LoadData(place_of(2)),
@@ -297,33 +323,36 @@ fn errors_of_listeners(known: u32) -> Vec<Op> {
 
 /// Stops at calls that may install a filter.
 fn stop_at_filters() -> Program {
-    let told = |(x86_64, x86): Numbers, when| Rule {
-        x86_64,
-        x86,
+    let told = |name, when| Rule {
+        name,
         when,
         answer: always(Action::new(ActionKind::Trace, INSTALLS)),
     };
     let sets_filter = (0, Test::Eq, libc::PR_SET_SECCOMP as u32);
-    answer(&[told(SECCOMP, None), told(PRCTL, Some(sets_filter))])
+    answer(&[told("seccomp", None), told("prctl", Some(sets_filter))])
 }
 
 /// Denies creating tasks that aren't traced: they would not die with the supervisor, nor stop at their calls. The flags
 /// of `clone3` are in memory, which can change after a check, so programs have to fall back to `clone`.
 fn no_untraced_tasks() -> Program {
+    no_untraced_tasks_on(host::arch().unwrap_or(Arch::X86_64))
+}
+
+fn no_untraced_tasks_on(machine: Arch) -> Program {
     const UNTRACED: u32 = 0x0080_0000;
+    // On s390 the stack comes first.
+    let flags = usize::from(matches!(machine, Arch::S390x | Arch::S390));
     let clone = Rule {
-        x86_64: &[56],
-        x86: &[120],
-        when: Some((0, Test::Set, UNTRACED)),
+        name: "clone",
+        when: Some((flags, Test::Set, UNTRACED)),
         answer: always(Action::errno(libc::EPERM as u16)),
     };
     let clone3 = Rule {
-        x86_64: &[435],
-        x86: &[435],
+        name: "clone3",
         when: None,
         answer: always(Action::errno(libc::ENOSYS as u16)),
     };
-    answer(&[clone, clone3])
+    answer_on(machine, &[clone, clone3])
 }
 
 /// Denies `PTRACE_TRACEME`, with the kernel's error for a task that is traced already. The first process of a guest
@@ -333,9 +362,8 @@ fn no_tracer_of_its_choice() -> Program {
     // `PTRACE_TRACEME`, in whose type C libraries differ.
     const TRACEME: u32 = 0;
     answer(&[Rule {
-        // 521 is the number of x32 alone.
-        x86_64: &[101, 521],
-        x86: &[26],
+        // x32 has a number of its own.
+        name: "ptrace",
         when: Some((0, Test::Eq, TRACEME)),
         answer: always(Action::errno(libc::EPERM as u16)),
     }])
@@ -440,6 +468,36 @@ mod tests {
             }
         }
         assert_eq!(verdict(Arch::Aarch64, 56, 0x0080_0000), Action::ALLOW);
+    }
+
+    /// Whatever the machine, its kernel creates no untraced task by any of its interfaces.
+    #[test]
+    fn no_machine_makes_an_untraced_task() {
+        for machine in [Arch::Aarch64, Arch::Riscv64, Arch::Loongarch64, Arch::S390x] {
+            let program = no_untraced_tasks_on(machine);
+            for arch in machine.with_compat() {
+                let verdict = |name: &str, args: [u64; 6]| {
+                    let nr = syscall::number(*arch, name).expect("the call exists").0;
+                    let call = SeccompData {
+                        nr,
+                        arch: arch.audit(),
+                        args,
+                        ..SeccompData::default()
+                    };
+                    Action::from_ret(interp::run(&program, &call).ret)
+                };
+                let denied = Action::errno(libc::EPERM as u16);
+                let mut args = [0; 6];
+                let flags = usize::from(matches!(machine, Arch::S390x));
+                args[flags] = 0x0080_0011;
+                assert_eq!(verdict("clone", args), denied, "{arch:?}");
+                args[flags] = 0x0100_0011;
+                assert_eq!(verdict("clone", args), Action::ALLOW, "{arch:?}");
+                let missing = Action::errno(libc::ENOSYS as u16);
+                assert_eq!(verdict("clone3", [0; 6]), missing, "{arch:?}");
+                assert_eq!(verdict("read", args), Action::ALLOW, "{arch:?}");
+            }
+        }
     }
 
     #[test]

@@ -67,6 +67,19 @@ enum Mechanism {
     Watch,
 }
 
+impl Mechanism {
+    /// Whether this architecture's registers are known to it: patches are code of x86-64.
+    const fn is_for_machine(self) -> bool {
+        match self {
+            Mechanism::Notify => true,
+            Mechanism::Trace | Mechanism::Syscall | Mechanism::Emulate | Mechanism::Watch => {
+                cfg!(any(target_arch = "x86_64", target_arch = "aarch64"))
+            }
+            Mechanism::Patch => cfg!(target_arch = "x86_64"),
+        }
+    }
+}
+
 impl Platform for Attached {
     fn name(&self) -> &'static str {
         match self.0 {
@@ -90,7 +103,7 @@ impl Platform for Attached {
             isolation: Isolation::Process,
             sees_results: is_traced,
             sees_tasks: true,
-            has_registers: is_traced && !is_patched,
+            has_registers: is_traced && !is_patched && cfg!(target_arch = "x86_64"),
             replaces_calls: is_traced,
             installs_descriptors: !is_traced,
             has_threads: true,
@@ -98,7 +111,7 @@ impl Platform for Attached {
             has_exec: true,
             runs_dynamic: true,
             takes_filters: true,
-            catches_i386: true,
+            catches_i386: cfg!(target_arch = "x86_64"),
             patches_sites: is_patched,
             has_own_exe: true,
             is_signal_safe: false,
@@ -115,9 +128,9 @@ impl Platform for Attached {
     }
 
     fn probe(&self) -> Result<(), Unavailable> {
-        if self.0 != Mechanism::Notify && !cfg!(target_arch = "x86_64") {
+        if !self.0.is_for_machine() {
             return Err(Unavailable {
-                reason: "it sets registers of x86-64, which this machine lacks".to_owned(),
+                reason: "it has no version for this architecture".to_owned(),
                 remedy: None,
             });
         }
