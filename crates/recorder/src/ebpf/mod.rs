@@ -1,6 +1,6 @@
 //! Recording by programs at the kernel's tracepoints.
 //!
-//! Recording requires `CAP_BPF` and `CAP_PERFMON`, or root, and Linux 5.13 or later with BTF on x86-64. While a
+//! Recording requires `CAP_BPF` and `CAP_PERFMON`, or root, and Linux 5.13 or later with BTF on x86-64 or AArch64. While a
 //! recorder exists, every call of every task on the machine takes about 0.2 µs more.
 //!
 //! Limits: calls for which a filter sends a signal have no entry and, depending on the kernel, no exit, so they are
@@ -9,6 +9,7 @@
 
 mod btf;
 mod load;
+mod machine;
 mod programs;
 mod tasks;
 mod view;
@@ -34,7 +35,7 @@ use tasks::Tasks;
 pub use view::Viewer;
 
 /// The interfaces of the kernel in the order of their rows.
-const ARCHES: [Arch; INTERFACES] = [Arch::X86_64, Arch::X86, Arch::X32];
+const ARCHES: &[Arch] = machine::HOST.arches;
 /// The maximum number of distinct numbers without rows, and of distinct calls with signals.
 const MAX_NUMBERS: u32 = 1 << 12;
 /// More than the number of keys of lost values: the arguments of each call, and its errors.
@@ -109,7 +110,7 @@ pub enum Start {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unavailable {
-    /// The machine isn't x86-64.
+    /// The machine is neither x86-64 nor AArch64.
     Machine,
     /// This process isn't in the initial PID namespace, whose numbers programs see.
     Namespace,
@@ -135,7 +136,7 @@ pub enum Unavailable {
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unavailable::Machine => f.write_str("recording by eBPF needs an x86-64 machine"),
+            Unavailable::Machine => f.write_str("recording by eBPF needs an x86-64 or AArch64 machine"),
             Unavailable::Namespace => f.write_str(
                 "recording by eBPF doesn't work in a namespace of processes: tasks have other numbers there",
             ),
@@ -294,10 +295,10 @@ impl Recorder {
         }
         let total = |index: usize| self.tasks.total(index);
         // Recordings that begin with a program begin inside this call.
-        if let Some(execve) = syscall::number(Arch::X86_64, "execve")
+        if let Some(execve) = syscall::number(ARCHES[0], "execve")
             && total(programs::BEGUN) > 0
         {
-            recording.profile.call_mut(Arch::X86_64, execve).count += total(programs::BEGUN);
+            recording.profile.call_mut(ARCHES[0], execve).count += total(programs::BEGUN);
         }
         recording.lost = Lost {
             counts: total(programs::LOST),
@@ -409,7 +410,7 @@ impl Recorder {
 
 /// All rows, as interface and number.
 fn rows() -> impl Iterator<Item = (usize, usize)> {
-    (0..INTERFACES).flat_map(|interface| (0..ROWS).map(move |row| (interface, row)))
+    (0..ARCHES.len()).flat_map(|interface| (0..ROWS).map(move |row| (interface, row)))
 }
 
 /// The call of a row; the row of an x32 call lacks the x32 bit.
@@ -424,7 +425,7 @@ const fn call(interface: usize, row: u32) -> (Arch, Nr) {
 
 /// Adds the count of a call without a row. The key has its number, then its interface and the counted property.
 fn add_number(recording: &mut Recording, [number, rest]: [u32; 2], count: u64) {
-    let audit = ARCHES[(rest as usize / ROWS).min(INTERFACES - 1)].audit();
+    let audit = ARCHES[(rest as usize / ROWS).min(ARCHES.len() - 1)].audit();
     let Some(arch) = Arch::of_call(audit, number) else {
         if rest % ROWS as u32 == programs::FAR_CALLS {
             *recording.unknown.entry((audit, number)).or_default() += count;
@@ -462,7 +463,7 @@ fn facts<const N: usize>(
     options: Options,
     tracepoints: [&str; N],
 ) -> Result<(Facts, [Option<u32>; N]), Unavailable> {
-    if !cfg!(target_arch = "x86_64") {
+    if !machine::IS_KNOWN {
         return Err(Unavailable::Machine);
     }
     if !is_in_first_namespace() {
@@ -472,7 +473,7 @@ fn facts<const N: usize>(
     let btf = Btf::parse(&bytes).map_err(Unavailable::Types)?;
     let names = tracepoints.map(|tracepoint| format!("btf_trace_{tracepoint}"));
     let members: [(usize, &[&str]); 8] = [
-        (0, &["thread_info", "status"]),
+        (0, &["thread_info", machine::HOST.flags]),
         (0, &["pid"]),
         (0, &["seccomp", "mode"]),
         (0, &["exit_code"]),
@@ -498,6 +499,7 @@ fn facts<const N: usize>(
     let most = fs::read_to_string("/proc/sys/kernel/pid_max").ok();
     let tasks = most.and_then(|text| text.trim().parse::<usize>().ok());
     let facts = Facts {
+        machine: machine::HOST,
         tasks: tasks.ok_or(Unavailable::NoLimits)?,
         cpus: bpf::possible_cpus().ok_or(Unavailable::NoLimits)?,
         status,
@@ -581,7 +583,7 @@ mod tests {
         assert!(recorder.record(held.pid(), Start::AtExec));
         held.release().wait().expect("it ends");
         let recording = recorder.recording().expect("counts");
-        let (arch, nr) = (Arch::X86_64, syscall::number(Arch::X86_64, "execve"));
+        let (arch, nr) = (ARCHES[0], syscall::number(ARCHES[0], "execve"));
         assert_eq!(
             recording
                 .profile

@@ -17,6 +17,7 @@ use tamis_diag::Sources;
 use tamis_ebpf::{Insn, text};
 
 use super::Cgroup;
+use super::machine::Machine;
 
 /// The task is recorded.
 pub(super) const TRACKED: u64 = 1;
@@ -34,7 +35,7 @@ pub(super) const TASKS_PER_WORD: usize = 8;
 /// The number of rows for each interface, with room for x32's own calls, which begin at 512; higher numbers are counted
 /// in a hash table. A multiple of 4: in the key of a call without a row, the lowest bits select the counted property.
 pub(super) const ROWS: usize = 576;
-/// The interfaces: x86-64, i386 and x32.
+/// The most interfaces of a machine: x86-64, i386 and x32.
 pub(super) const INTERFACES: usize = 3;
 /// The words of a row: calls, and denied calls.
 pub(super) const ROW_WORDS: usize = 2;
@@ -62,11 +63,12 @@ pub(super) const TOTALS: usize = 4;
 /// The parameters of the programs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
+    pub(super) machine: &'static Machine,
     /// The limit of task numbers.
     pub(super) tasks: usize,
     /// The limit of CPU numbers.
     pub(super) cpus: usize,
-    /// The offset of `thread_info.status` in a task.
+    /// The offset in a task of the machine's member of `thread_info`.
     pub(super) status: u32,
     /// The offset of `pid` in a task.
     pub(super) pid: u32,
@@ -177,15 +179,8 @@ recorded:
     )
 }
 
-/// From the number of a call in r7, its row in r9: the rows of x86-64, then of i386, then of x32.
-const ROW: &str = "
-    r1 = *(u64 *)(r10 - 64)
-    r9 = 0
-    w1 &= 2 // TS_COMPAT
-    if w1 == 0 goto native
-    r9 = {rows}
-    goto number
-native:
+/// The row of an x32 call: a native one with bit 30 in its number.
+const WIDE: &str = "
     r1 = r7
     r1 >>= 30
     if r1 != 1 goto number
@@ -195,6 +190,17 @@ native:
     if r1 >= {rows} goto far
     r9 += r1
     goto counted
+";
+
+/// From the number of a call in r7, its row in r9: the machine's own rows, then those of 32-bit calls, then of x32.
+const ROW: &str = "
+    {compat}
+    r9 = 0
+    if w1 == 0 goto native
+    r9 = {rows}
+    goto number
+native:
+    {wide}
 number:
     if r7 >= {rows} goto far
     r9 += r7
@@ -264,9 +270,6 @@ far:
 
 /// Counts the values of the arguments of interest.
 fn values() -> String {
-    /// The offsets of the arguments in `struct pt_regs`, for x86-64 and for i386.
-    const NATIVE: [u32; 6] = [112, 104, 96, 56, 72, 64];
-    const COMPAT: [u32; 6] = [40, 88, 96, 104, 112, 32];
     let mut text = "
     r1 = &interest
     r1 += r9
@@ -279,7 +282,7 @@ fn values() -> String {
 arguments:
 "
     .to_owned();
-    for (arg, (native, compat)) in NATIVE.into_iter().zip(COMPAT).enumerate() {
+    for arg in 0..6 {
         let (bit, key) = (1 << arg, arg << 16);
         let _ = write!(
             text,
@@ -289,10 +292,10 @@ arguments:
     if w1 == 0 goto next{arg}
     r1 = *(u64 *)(r6 + 0)
     if r7 != 0 goto compat{arg}
-    r2 = *(u64 *)(r1 + {native})
+    r2 = *(u64 *)(r1 + {{arg{arg}}})
     goto key{arg}
 compat{arg}:
-    r2 = *(u64 *)(r1 + {compat})
+    r2 = *(u64 *)(r1 + {{compat{arg}}})
     w2 = w2
 key{arg}:
     *(u64 *)(r10 - 8) = r2
@@ -328,8 +331,7 @@ denied:
 result:
     *(u64 *)(r10 - 48) = r1
     r1 = *(u64 *)(r6 + 0)
-    r7 = *(u64 *)(r1 + 120)
-    w7 = w7
+    w7 = *(u32 *)(r1 + {nr})
     r2 = *(u64 *)(r6 + 8)
     *(u64 *)(r10 - 40) = r2
     // Of `rt_sigreturn`, and of calls that a tracer skips.
@@ -648,7 +650,7 @@ pub(super) fn assemble(
 ) -> Result<Vec<Insn>, String> {
     let mut filled = String::with_capacity(2 * text.len());
     let numbers: Vec<(&str, i64)> = names.iter().copied().chain(numbers(facts)).collect();
-    fill(&mut filled, text, &numbers, &parts());
+    fill(&mut filled, text, &numbers, &parts(facts.machine));
     let text = with_maps(&filled, maps)?;
     let mut sources = Sources::new();
     let source = sources.add("program", text.as_str());
@@ -685,10 +687,27 @@ fn fill(filled: &mut String, mut text: &str, numbers: &[(&str, i64)], parts: &[(
 }
 
 /// The numbers with names in texts.
-fn numbers(facts: &Facts) -> [(&'static str, i64); 33] {
+fn numbers(facts: &Facts) -> [(&'static str, i64); 47] {
+    let machine = facts.machine;
+    let [arg0, arg1, arg2, arg3, arg4, arg5] = machine.args.map(i64::from);
+    let [compat0, compat1, compat2, compat3, compat4, compat5] = machine.compat_args.map(i64::from);
     let table_bytes = 8 * ROW_WORDS * ROWS * INTERFACES;
     let time_row_bytes = 8 * TIME_WORDS;
     [
+        ("arg0", arg0),
+        ("arg1", arg1),
+        ("arg2", arg2),
+        ("arg3", arg3),
+        ("arg4", arg4),
+        ("arg5", arg5),
+        ("compat0", compat0),
+        ("compat1", compat1),
+        ("compat2", compat2),
+        ("compat3", compat3),
+        ("compat4", compat4),
+        ("compat5", compat5),
+        ("ip", machine.ip.into()),
+        ("nr", machine.nr.into()),
         ("tasks", facts.tasks as i64),
         ("cpus", facts.cpus as i64),
         ("status", facts.status.into()),
@@ -729,8 +748,11 @@ fn numbers(facts: &Facts) -> [(&'static str, i64); 33] {
 }
 
 /// The parts of texts with names.
-fn parts() -> [(&'static str, String); 4] {
+fn parts(machine: &Machine) -> [(&'static str, String); 6] {
+    let wide = if machine.has_x32 { WIDE } else { "" };
     [
+        ("compat", machine.is_compat.to_owned()),
+        ("wide", wide.to_owned()),
         ("caller", format!("{TASK}{RECORDED}")),
         ("signal", count_in("signals", -8, "signal")),
         ("state", STATE.to_owned()),

@@ -10,7 +10,7 @@
 
 use std::os::fd::RawFd;
 
-use tamis_abi::{Action, ActionKind, Arch};
+use tamis_abi::{Action, ActionKind};
 use tamis_bpf::disasm::Style;
 use tamis_ebpf::{Insn, convert};
 use tamis_kernel::tracee::SignalInfo;
@@ -87,32 +87,27 @@ pub(super) fn all(filter: &tamis_bpf::Program) -> Result<[String; 6], String> {
 
 /// The call as `struct seccomp_data` at r10 - 192, from the number in r7 and the registers at r9.
 fn call() -> String {
-    /// The offsets in `struct pt_regs` of the arguments, for x86-64 and for i386, and of the instruction pointer.
-    const NATIVE: [u32; 6] = [112, 104, 96, 56, 72, 64];
-    const COMPAT: [u32; 6] = [40, 88, 96, 104, 112, 32];
-    const IP: u32 = 128;
     let mut text = "
     *(u32 *)(r10 - 192) = r7
-    r1 = *(u64 *)(r9 + IP)
+    r1 = *(u64 *)(r9 + {ip})
     *(u64 *)(r10 - 184) = r1
-    r1 = *(u64 *)(r10 - 64)
-    w1 &= 2 // TS_COMPAT
+    {compat}
     if w1 != 0 goto compat
     w1 = {native}
     *(u32 *)(r10 - 188) = r1
 "
-    .replace("IP", &IP.to_string());
+    .to_owned();
     let stored = |place: usize| 176 - 8 * place;
-    for (place, offset) in NATIVE.iter().enumerate() {
+    for place in 0..6 {
         text += &format!(
-            "    r1 = *(u64 *)(r9 + {offset})\n    *(u64 *)(r10 - {}) = r1\n",
+            "    r1 = *(u64 *)(r9 + {{arg{place}}})\n    *(u64 *)(r10 - {}) = r1\n",
             stored(place)
         );
     }
-    text += "    goto known\ncompat:\n    w1 = {i386}\n    *(u32 *)(r10 - 188) = r1\n";
-    for (place, offset) in COMPAT.iter().enumerate() {
+    text += "    goto known\ncompat:\n    w1 = {foreign}\n    *(u32 *)(r10 - 188) = r1\n";
+    for place in 0..6 {
         text += &format!(
-            "    r1 = *(u64 *)(r9 + {offset})\n    w1 = w1\n    *(u64 *)(r10 - {}) = r1\n",
+            "    r1 = *(u64 *)(r9 + {{compat{place}}})\n    w1 = w1\n    *(u64 *)(r10 - {}) = r1\n",
             stored(place)
         );
     }
@@ -263,14 +258,15 @@ fn wanted() -> String {
     w1 = *(u32 *)(r10 - 192)
     r8 = 0
     w2 = *(u32 *)(r10 - 188)
-    if w2 == {i386} goto wanted_i386
+    if w2 == {foreign} goto wanted_foreign
+    // Numbers that bit 30 makes those of x32 exist only there; elsewhere they have no row.
     r2 = r1
     r2 >>= 30
     if r2 != 1 goto wanted_row
     r8 = {x32}
     r1 &= 0x3fffffff
     goto wanted_row
-wanted_i386:
+wanted_foreign:
     r8 = {rows}
 wanted_row:
     if r1 >= {rows} goto wanted_none
@@ -338,8 +334,7 @@ done:
 other:
     r1 &= {NEW}
     if r1 != 0 goto out
-    r7 = *(u64 *)(r9 + 120)
-    w7 = w7
+    w7 = *(u32 *)(r9 + {{nr}})
     if w7 == -1 goto out
 {}
 {}
@@ -362,14 +357,12 @@ fn left() -> String {
     format!(
         "
     // The call as it is now.
-    r1 = *(u64 *)(r9 + 120)
-    w1 = w1
+    w1 = *(u32 *)(r9 + {{nr}})
     *(u32 *)(r10 - 192) = r1
-    r1 = *(u64 *)(r10 - 64)
-    w1 &= 2
+    {{compat}}
     w2 = {{native}}
     if w1 == 0 goto machine
-    w2 = {{i386}}
+    w2 = {{foreign}}
 machine:
     *(u32 *)(r10 - 188) = r2
 {}
@@ -379,9 +372,8 @@ machine:
     *(u64 *)(r7 + {PIECES}) = r1
     *(u64 *)(r7 + {output}) = r1
 {}
-    // Arguments of i386 are elsewhere.
-    r1 = *(u64 *)(r10 - 64)
-    w1 &= 2
+    // Arguments of 32-bit calls are elsewhere.
+    {{compat}}
     if w1 != 0 goto done
     r1 = r8
     r1 >>= {OUTPUT_SHIFT}
@@ -413,15 +405,15 @@ fn placed() -> String {
         "
 place:
     // Only the first five arguments are ever filled.
-    r3 = *(u64 *)(r9 + 112)
+    r3 = *(u64 *)(r9 + {{arg0}})
     if r1 == 1 goto placed
-    r3 = *(u64 *)(r9 + 104)
+    r3 = *(u64 *)(r9 + {{arg1}})
     if r1 == 2 goto placed
-    r3 = *(u64 *)(r9 + 96)
+    r3 = *(u64 *)(r9 + {{arg2}})
     if r1 == 3 goto placed
-    r3 = *(u64 *)(r9 + 56)
+    r3 = *(u64 *)(r9 + {{arg3}})
     if r1 == 4 goto placed
-    r3 = *(u64 *)(r9 + 72)
+    r3 = *(u64 *)(r9 + {{arg4}})
     if r1 != 5 goto done
 placed:
     *(u64 *)(r7 + {PIECES}) = r3
@@ -592,9 +584,10 @@ pub(super) fn assemble(
     facts: &Facts,
     maps: &[(&str, RawFd)],
 ) -> Result<Vec<Insn>, String> {
+    let audit = |interface: usize| i64::from(facts.machine.arches[interface].audit() as i32);
     let names = [
-        ("native", i64::from(Arch::X86_64.audit() as i32)),
-        ("i386", i64::from(Arch::X86.audit() as i32)),
+        ("native", audit(0)),
+        ("foreign", audit(1)),
         (
             "notify",
             i64::from(Action::new(ActionKind::Notify, 0).ret() as i32),
