@@ -8,7 +8,7 @@ use std::env;
 use std::fmt;
 use std::fs;
 
-use tamis_abi::{Action, Arch, SeccompData};
+use tamis_abi::{Action, Arch, SeccompData, host};
 use tamis_bpf::{Insn, Op};
 use tamis_kernel::differential::calls;
 
@@ -163,7 +163,7 @@ pub fn without_kernel() -> bool {
     }
     let allow = Insn::from(Op::RetImm(Action::ALLOW.ret()));
     let call = SeccompData {
-        arch: Arch::X86_64.audit(),
+        arch: host::arch().map_or(0, Arch::audit),
         ..SeccompData::default()
     };
     match calls::answers(&[&[allow]], &[call]) {

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-use tamis_abi::{Action, ActionKind, Arch, ArgIndex, SeccompData, Word, errno};
+use tamis_abi::{Action, ActionKind, Arch, ArgIndex, SeccompData, Word, errno, host};
 use tamis_bpf::{Insn, Op, Program, Stack, Test};
 
 use super::AskError;
@@ -92,17 +92,25 @@ pub struct Answer {
 }
 
 /// Whether a call can be made here: those of x86-64, i386 and x32 (x86-64 with different numbers), except the two
-/// exempt ones.
+/// exempt ones; on AArch64 its own.
 pub fn can_make(call: &SeccompData) -> bool {
-    match call.arch {
-        arch if arch == Arch::X86_64.audit() => !EXEMPT.contains(&call.nr),
-        arch => arch == Arch::X86.audit(),
+    let Some(arch) = host::arch() else {
+        return false;
+    };
+    match (arch, call.arch) {
+        (Arch::X86_64, arch) if arch == Arch::X86_64.audit() => !EXEMPT.contains(&call.nr),
+        (Arch::X86_64, arch) => arch == Arch::X86.audit(),
+        (Arch::Aarch64, arch) => arch == Arch::Aarch64.audit(),
+        _ => false,
     }
 }
 
 /// Whether this machine supports calls of i386: the kernel may be built without them, and a container may disable
 /// them.
 pub fn has_i386() -> bool {
+    if !cfg!(target_arch = "x86_64") {
+        return false;
+    }
     let call = SeccompData {
         arch: Arch::X86.audit(),
         ..SeccompData::default()
@@ -123,7 +131,7 @@ pub fn has_i386() -> bool {
 /// # Panics
 /// If a call [can't be made](can_make).
 pub fn answers(filters: &[&[Insn]], calls: &[SeccompData]) -> Result<Vec<Answer>, AskError> {
-    if !cfg!(target_arch = "x86_64") {
+    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
         return Err(AskError::NotHere);
     }
     assert!(calls.iter().all(can_make), "calls that can be made");

@@ -38,7 +38,7 @@ use self::pace::Pace;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {
-    /// Calls are supported on x86-64 only.
+    /// Calls are supported on x86-64 and AArch64 only.
     NotHere,
     /// A process, a thread, shared memory or a socket could not be created.
     Start(Errno),
@@ -61,7 +61,9 @@ pub enum AskError {
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AskError::NotHere => f.write_str("the kernel is asked about calls on x86-64 only"),
+            AskError::NotHere => {
+                f.write_str("the kernel is asked about calls on x86-64 and AArch64 only")
+            }
             AskError::Start(errno) => write!(f, "the kernel could not be asked: {errno}"),
             AskError::NotTraced(errno) => {
                 write!(

@@ -9,7 +9,10 @@ use tamis_kernel::differential::packets::Packets;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program::{data, program, with_unused_fields};
 use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
+
+use crate::native;
 
 /// Opcodes whose execution the kernel confirmed, branches once for each outcome.
 type Confirmed = BTreeSet<(u16, Option<bool>)>;
@@ -55,6 +58,14 @@ fn executed<'a>(
 /// Inputs that cover a program's branches, from calls that this machine can make.
 fn inputs(rng: &mut Rng, program: &Program, has_i386: bool, count: usize) -> Vec<SeccompData> {
     let drawn = std::iter::repeat_with(|| data(rng, program));
+    // Programs and calls are drawn for x86-64.
+    let drawn = drawn.map(|call| match native() {
+        Arch::X86_64 => call,
+        native => SeccompData {
+            arch: native.audit(),
+            ..call
+        },
+    });
     let is_here = |call: &SeccompData| has_i386 || call.arch != Arch::X86.audit();
     let made = drawn.filter(|call| can_make(call) && is_here(call));
     made.take(count).collect()
@@ -65,12 +76,12 @@ fn on_generated_programs() {
     if skip::without_kernel() {
         return;
     }
-    const PROGRAMS: usize = 2500;
+    let programs = seeds::unless_emulated(2500);
     const CALLS: usize = 6;
     let mut rng = Rng::new(0x7669_6d21);
     let mut confirmed = Confirmed::new();
     let has_i386 = has_i386();
-    for index in 0..PROGRAMS {
+    for index in 0..programs {
         let body_insns = rng.range(0..=if index % 20 == 0 { 300 } else { 24 }) as usize;
         let plain = program(&mut rng, body_insns, Endian::Little);
         let noisy = with_unused_fields(&mut rng, &plain);
@@ -78,7 +89,7 @@ fn on_generated_programs() {
         let calls = inputs(&mut rng, &program, has_i386, CALLS);
         agree(&program, &calls, &mut confirmed);
     }
-    println!("{} pairs of program and call", PROGRAMS * CALLS);
+    println!("{} pairs of program and call", programs * CALLS);
     for code in (0..=u16::MAX).filter(|code| {
         Insn {
             code: *code,
@@ -124,7 +135,7 @@ fn on_the_edges_of_arithmetic() {
         .flat_map(|a| VALUES.iter().map(move |x| (u64::from(*a), u64::from(*x))))
         .map(|(a, x)| SeccompData {
             nr: 0x1_f000,
-            arch: Arch::X86_64.audit(),
+            arch: native().audit(),
             ip: 0,
             args: [a, x, 0, 0, 0, 0],
         })
@@ -162,7 +173,7 @@ fn every_action_with_every_kind_of_data() {
         for low in [0, 1, 38, 39, 4001, 4095, 4096, 0x7fff, 0xffff] {
             calls.push(SeccompData {
                 nr: 0x1_f000,
-                arch: Arch::X86_64.audit(),
+                arch: native().audit(),
                 ip: 0,
                 args: [u64::from(upper << 16 | low), 0, 0, 0, 0, 0],
             });
@@ -200,7 +211,7 @@ fn every_number_of_every_table() {
     let arches: &[Arch] = if has_i386() {
         &[Arch::X86_64, Arch::X86]
     } else {
-        &[Arch::X86_64]
+        &[native()]
     };
     let mut calls = Vec::new();
     for nr in numbers {
@@ -221,7 +232,7 @@ fn every_number_of_every_table() {
 /// As socket filters, programs can run with any architecture and instruction pointer.
 #[test]
 fn as_filters_of_sockets() {
-    const PROGRAMS: usize = 4000;
+    let programs = seeds::unless_emulated(4000);
     const INPUTS: usize = 12;
     let packets = match Packets::new() {
         Ok(packets) => packets,
@@ -229,7 +240,7 @@ fn as_filters_of_sockets() {
     };
     let mut rng = Rng::new(0x736f_636b);
     let mut refuted = 0;
-    for index in 0..PROGRAMS {
+    for index in 0..programs {
         let body_insns = rng.range(0..=if index % 20 == 0 { 300 } else { 24 }) as usize;
         let program = program(&mut rng, body_insns, Endian::Little);
         let near = Neighbourhood::from_programs(&[&program]);

@@ -6,3 +6,10 @@
 mod interpreter;
 mod stack;
 mod validator;
+
+use tamis_abi::{Arch, host};
+
+/// The architecture of the calls that this machine makes.
+fn native() -> Arch {
+    host::arch().expect("a known architecture")
+}

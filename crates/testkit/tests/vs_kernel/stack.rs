@@ -1,6 +1,6 @@
 //! Several filters on one task: the verdict and their memory are those of the running kernel.
 
-use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData};
+use tamis_abi::{Action, ActionKind, Endian, SeccompData};
 use tamis_bpf::{Insn, Op, Program, Stack, Test};
 use tamis_kernel::differential::calls::compare;
 use tamis_kernel::differential::check::check;
@@ -11,6 +11,8 @@ use tamis_testkit::generate::program::program;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip;
+
+use crate::native;
 
 /// The number of `seccomp` on x86_64, which filters must allow so that further ones can be installed.
 const SECCOMP_NR: u32 = 317;
@@ -45,7 +47,7 @@ fn the_strictest_answer_wins_and_then_the_newest() {
     };
     let call = |rng: &mut Rng| SeccompData {
         nr: 0x1_f000,
-        arch: Arch::X86_64.audit(),
+        arch: native().audit(),
         ip: 0,
         args: [(); 6].map(|()| ret(rng)),
     };

@@ -1,6 +1,6 @@
 //! The validator accepts the same programs as the running kernel.
 
-use tamis_abi::{Arch, Endian, SeccompData};
+use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::validate::problems;
 use tamis_bpf::{Insn, Op, Program};
 use tamis_kernel::Errno;
@@ -9,7 +9,10 @@ use tamis_testkit::corpus;
 use tamis_testkit::generate::mutant::mutant;
 use tamis_testkit::generate::program::{altered, nearly_valid, noise, program};
 use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
+
+use crate::native;
 
 const EINVAL: CheckerAnswer = CheckerAnswer::Refused(Errno(22));
 
@@ -47,7 +50,8 @@ fn agreed(lists: &[Vec<Insn>]) -> Option<usize> {
 fn on_generated_lists() {
     let mut rng = Rng::new(0x7461_6d69);
     let mut lists = Vec::new();
-    for index in 0..20_000 {
+    let rounds = seeds::unless_emulated(20_000);
+    for index in 0..rounds {
         let body_insns = rng.range(0..=if index % 50 == 0 { 600 } else { 30 }) as usize;
         lists.push(
             program(&mut rng, body_insns, Endian::Little)
@@ -62,7 +66,7 @@ fn on_generated_lists() {
         return;
     };
     assert!(
-        (20_000..lists.len() - 20_000).contains(&accepted),
+        (rounds..lists.len() - rounds).contains(&accepted),
         "{accepted}"
     );
 }
@@ -156,7 +160,7 @@ fn verdicts_are_those_of_installing() {
     for (insns, answer) in lists.iter().zip(answers) {
         let call = SeccompData {
             nr: 39,
-            arch: Arch::X86_64.audit(),
+            arch: native().audit(),
             ..SeccompData::default()
         };
         let installed = calls::answers(&[insns], &[call]);
