@@ -27,7 +27,7 @@ thread_local! {
 }
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: CountingAllocator = CountingAllocator;
 
 /// Limits the total of allocated bytes.
 pub(super) fn limit(bytes: usize) {
@@ -37,10 +37,10 @@ pub(super) fn limit(bytes: usize) {
     );
 }
 
-struct Counting;
+struct CountingAllocator;
 
 // SAFETY: all calls are forwarded to the system's allocator; counting neither unwinds nor accesses the memory.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(size(layout.size()));
         // SAFETY: the contract is that of this function's caller.

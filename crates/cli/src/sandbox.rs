@@ -137,12 +137,12 @@ fn is_of_a_filter(ended: Ended) -> bool {
 /// Answers calls and counts them.
 struct Counts {
     notify: Notify,
-    calls: Mutex<Counted>,
+    calls: Mutex<CallCounts>,
 }
 
 /// The counts of calls by architecture and number, and of tasks.
 #[derive(Default)]
-struct Counted {
+struct CallCounts {
     calls: BTreeMap<(u32, u32), u64>,
     tasks: u64,
 }

@@ -30,12 +30,12 @@ pub struct TargetArgs {
     target: Option<Runner>,
     /// How much work to spend on making the filter fast; every filter is proved [default: full]
     #[arg(long, value_name = "EFFORT")]
-    effort: Option<Work>,
+    effort: Option<EffortName>,
 }
 
 /// Efforts by their names on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Work {
+enum EffortName {
     /// The fastest filter that is found
     Full,
     /// Less than half the work, for about 1 % more executed instructions on average
@@ -136,8 +136,8 @@ impl TargetArgs {
                 Some(Goal::Length) => Objective::Length,
             },
             effort: match self.effort {
-                None | Some(Work::Full) => Effort::Full,
-                Some(Work::Quick) => Effort::Quick,
+                None | Some(EffortName::Full) => Effort::Full,
+                Some(EffortName::Quick) => Effort::Quick,
             },
             kernel: load.policy.kernel,
             ..budget::compile_options()

@@ -104,7 +104,7 @@ fn closed<'e>(
 ) -> Result<&'e BTreeMap<u64, u64>, Reason> {
     let seen_only = options.generality == Generality::Seen;
     if closure::is_needed(name) && !seen_only {
-        return Err(Reason::Needed);
+        return Err(Reason::ImpliedCalls);
     }
     if let Some(reason) = wider::unknown(evidence, argument.index) {
         return Err(reason);

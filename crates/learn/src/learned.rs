@@ -211,7 +211,7 @@ fn has_too_many_calls(run: &Run<'_>) -> bool {
 }
 
 /// The allowed calls, and the calls that the base denies entirely.
-type Narrowed<'c> = (Vec<Allowed<'c>>, Vec<(Arch, Nr)>);
+type NarrowedCalls<'c> = (Vec<Allowed<'c>>, Vec<(Arch, Nr)>);
 
 /// The recorded calls with the conditions that they would have without a base, and the breadth of the whole policy.
 fn seen<'c>(calls: &'c Calls, options: &Options<'_>) -> (Vec<Allowed<'c>>, Breadth) {
@@ -241,7 +241,7 @@ fn restricted_to(
     space: &mut Space,
     base: Option<Function>,
     wanted: &[Allowed<'_>],
-    needed: &Needed,
+    needed: &ImpliedCalls,
 ) -> Result<Option<Base>, LearnError> {
     let Some(function) = base else {
         return Ok(None);
@@ -327,7 +327,10 @@ fn ruleset_of(allowed: &[Allowed<'_>]) -> Result<Ruleset, LearnError> {
 }
 
 /// Restricts the calls to the base's conditions, and separates calls that the base denies entirely.
-fn narrowed<'c>(calls: Vec<Allowed<'c>>, base: Option<&Base>) -> Result<Narrowed<'c>, LearnError> {
+fn narrowed<'c>(
+    calls: Vec<Allowed<'c>>,
+    base: Option<&Base>,
+) -> Result<NarrowedCalls<'c>, LearnError> {
     let (mut allowed, mut dropped, mut inexpressible) = (Vec::new(), Vec::new(), Vec::new());
     for mut call in calls {
         let place = (call.arch, call.nr);
@@ -351,10 +354,10 @@ fn narrowed<'c>(calls: Vec<Allowed<'c>>, base: Option<&Base>) -> Result<Narrowed
 }
 
 /// Calls that were not recorded, by the reason why they are allowed.
-pub(crate) type Needed = Vec<(String, Vec<(Arch, Nr)>)>;
+pub(crate) type ImpliedCalls = Vec<(String, Vec<(Arch, Nr)>)>;
 
 /// The calls that are allowed without having been recorded, each for one reason.
-fn needed(calls: &Calls, generality: Generality) -> Needed {
+fn needed(calls: &Calls, generality: Generality) -> ImpliedCalls {
     let arches: BTreeSet<Arch> = calls.keys().map(|(arch, _)| *arch).collect();
     let mut reasons: Vec<(String, Vec<&str>)> = closure::NEEDED
         .iter()
@@ -371,7 +374,7 @@ fn needed(calls: &Calls, generality: Generality) -> Needed {
         }
     }
     let mut named = BTreeSet::new();
-    let mut needed = Needed::new();
+    let mut needed = ImpliedCalls::new();
     for (reason, names) in reasons {
         let places = arches
             .iter()
@@ -387,7 +390,7 @@ fn needed(calls: &Calls, generality: Generality) -> Needed {
 }
 
 /// The needed calls that the base allows with all arguments.
-fn needed_within(mut needed: Needed, base: Option<&Base>) -> Needed {
+fn needed_within(mut needed: ImpliedCalls, base: Option<&Base>) -> ImpliedCalls {
     if let Some(base) = base {
         for (_, calls) in &mut needed {
             calls.retain(|call| base.allows(*call));

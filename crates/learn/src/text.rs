@@ -9,7 +9,7 @@ use tamis_rules::Predicate;
 
 use crate::closure::{FALLBACKS, older};
 use crate::evidence::Evidence;
-use crate::learned::{Needed, name};
+use crate::learned::{ImpliedCalls, name};
 use crate::wider::{Reason, Widening};
 
 /// The content of a policy's text.
@@ -27,7 +27,7 @@ pub(crate) struct Contents<'c> {
     pub(crate) wider: &'c [Widening],
     pub(crate) allowed: &'c [Allowed<'c>],
     /// Calls that were not recorded.
-    pub(crate) needed: &'c Needed,
+    pub(crate) needed: &'c ImpliedCalls,
     /// Recorded calls that the base denies entirely.
     pub(crate) dropped: &'c [(Arch, Nr)],
 }

@@ -49,7 +49,7 @@ pub enum Reason {
     /// The argument selects nothing, and new values are likely.
     Likely,
     /// The call depends on chance, and would be allowed without having been recorded.
-    Needed,
+    ImpliedCalls,
     /// Programs fall back to this call from the named newer one, which the base denies.
     InsteadOf(&'static str),
     /// The effect depends on data that a filter can't compare.
@@ -74,7 +74,7 @@ impl Reason {
             Reason::Lost { .. } => "lost",
             Reason::Many { .. } => "many-values",
             Reason::Likely => "new-values-likely",
-            Reason::Needed => "chance",
+            Reason::ImpliedCalls => "chance",
             Reason::InsteadOf(_) => "instead-of-newer",
             Reason::Hidden { .. } => "hidden",
             Reason::ReadImpliesExec => "read-implies-exec",
@@ -95,7 +95,7 @@ impl fmt::Display for Widening {
             Reason::Lost { count } => write!(f, "of {count} calls the value was lost"),
             Reason::Many { values } => write!(f, "{values} values, more than --max-values"),
             Reason::Likely => f.write_str("new values are likely"),
-            Reason::Needed => f.write_str("depends on chance"),
+            Reason::ImpliedCalls => f.write_str("depends on chance"),
             Reason::InsteadOf(newer) => {
                 write!(f, "instead of {newer}, with arguments that weren't seen")
             }

@@ -13,4 +13,4 @@ pub mod ebpf;
 mod recording;
 pub mod view;
 
-pub use recording::{Lost, Recording, Signalled};
+pub use recording::{LostEvents, Recording, Signalled};

@@ -18,7 +18,7 @@ pub struct Recording {
     /// not every kernel shows their exit.
     pub signalled: BTreeMap<Signalled, u64>,
     /// The events that weren't recorded.
-    pub lost: Lost,
+    pub lost: LostEvents,
 }
 
 /// A call for which a filter sent a signal.
@@ -32,7 +32,7 @@ pub struct Signalled {
 
 /// Numbers of events that weren't recorded; all 0 unless a table was full or a program overlapped itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostEvents {
     /// Argument values, error numbers, and calls with unknown numbers that the tables had no room for.
     pub counts: u64,
     /// Calls whose time is unknown.
@@ -41,7 +41,7 @@ pub struct Lost {
     pub events: u64,
 }
 
-impl Lost {
+impl LostEvents {
     /// Whether nothing was lost.
     pub const fn is_nothing(&self) -> bool {
         self.counts == 0 && self.times == 0 && self.events == 0

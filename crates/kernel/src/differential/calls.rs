@@ -31,7 +31,7 @@ use crate::install::{self, InstallError};
 use crate::sys::page::Shared;
 use crate::sys::raw_call::RawCall;
 use crate::sys::signal::ChildReports;
-use crate::sys::subject::{self, Board, COOKIE, Plan};
+use crate::sys::subject::{self, COOKIE, Plan, SubjectReport};
 use crate::sys::wait;
 use crate::tracee::{Event, Resume, Stop, Stopped, TraceOptions, Tracee};
 
@@ -227,7 +227,7 @@ fn all(
 
 /// The outcomes of the first calls, up to the first kill.
 fn some_answers(filters: &[&[Insn]], calls: &[SeccompData]) -> Result<Vec<Answer>, AskError> {
-    let board = Shared::<Board>::new().map_err(AskError::Start)?;
+    let board = Shared::<SubjectReport>::new().map_err(AskError::Start)?;
     let raw: Vec<RawCall> = calls.iter().map(RawCall::from_data).collect();
     let plan = Plan {
         filters,
@@ -257,7 +257,7 @@ fn some_answers(filters: &[&[Insn]], calls: &[SeccompData]) -> Result<Vec<Answer
 }
 
 /// The error that kept a process from installing its filters; the first is the guard.
-fn refusal(board: &Board, filters: usize) -> Result<(), AskError> {
+fn refusal(board: &SubjectReport, filters: usize) -> Result<(), AskError> {
     let installed = board.installed.load(Ordering::Acquire) as usize;
     let errno = Errno(board.errno.load(Ordering::Acquire));
     if errno.0 == 0 && installed == filters {
@@ -278,7 +278,7 @@ struct Process<'a> {
     pid: libc::pid_t,
     /// The thread with the filters.
     subject: Option<Tracee>,
-    board: &'a Board,
+    board: &'a SubjectReport,
     /// The outcome of each call by the tracer.
     outcomes: Vec<Option<Effect>>,
 }

@@ -15,8 +15,8 @@
 
 pub mod calls;
 pub mod check;
-mod pace;
 pub mod packets;
+mod releases;
 
 use std::error;
 use std::fmt;
@@ -32,7 +32,7 @@ use crate::install::{Install, InstallError, install};
 use crate::sys::seccomp;
 use crate::tracee::TraceError;
 
-use self::pace::Pace;
+use self::releases::ReleaseCounter;
 
 /// The reason why a test in the kernel failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,11 +148,11 @@ fn checker_answers_here(lists: &[Vec<Insn>]) -> Result<Vec<CheckerAnswer>, AskEr
     };
     let _installed =
         install(&allow, &how).map_err(|error| AskError::Refused { filter: 0, error })?;
-    let pace = Pace::default();
+    let releases = ReleaseCounter::default();
     let answer = |insns: &Vec<Insn>| {
         let insns = &insns[..insns.len().min(usize::from(u16::MAX))];
         let installed = seccomp::set_filter(insns, with_listener);
-        pace.step();
+        releases.step();
         match installed {
             Ok(_) | Err(Errno(libc::EBUSY)) => CheckerAnswer::Accepted,
             Err(errno) => CheckerAnswer::Refused(errno),

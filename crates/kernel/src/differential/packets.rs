@@ -21,7 +21,7 @@ use std::os::unix::net::UnixDatagram;
 
 use tamis_bpf::{Insn, Operation, Program, Test, packet};
 
-use super::pace::Pace;
+use super::releases::ReleaseCounter;
 use super::{AskError, CheckerAnswer};
 use crate::sys::socket;
 
@@ -31,7 +31,7 @@ pub struct Packets {
     sender: UnixDatagram,
     receiver: UnixDatagram,
     /// Each test replaces the previous filter.
-    pace: Pace,
+    releases: ReleaseCounter,
 }
 
 /// The remaining length of a packet in bytes for yes and for no.
@@ -51,7 +51,7 @@ impl Packets {
         Ok(Packets {
             sender,
             receiver,
-            pace: Pace::default(),
+            releases: ReleaseCounter::default(),
         })
     }
 
@@ -100,7 +100,7 @@ impl Packets {
     pub fn takes(&self, insns: &[Insn]) -> CheckerAnswer {
         let insns = &insns[..insns.len().min(usize::from(u16::MAX))];
         let attached = socket::attach_filter(self.receiver.as_fd(), insns);
-        self.pace.step();
+        self.releases.step();
         match attached {
             Ok(()) => CheckerAnswer::Accepted,
             Err(errno) => CheckerAnswer::Refused(errno),
@@ -114,7 +114,7 @@ impl Packets {
         packets: impl IntoIterator<Item = &'a [u8]>,
     ) -> Result<Vec<bool>, AskError> {
         socket::attach_filter(self.receiver.as_fd(), question).map_err(AskError::Start)?;
-        self.pace.step();
+        self.releases.step();
         let answer = |packet| {
             let kept = self.kept_bytes(packet)?;
             Ok(kept == YES || (kept == DIVIDED_BY_ZERO && ret == 0))

@@ -12,7 +12,7 @@ use crate::flags::Flags;
 use crate::install;
 use crate::sys::page::{Shared, SharedTicks};
 use crate::sys::raw_call::RawCall;
-use crate::sys::timing::{self, Board, Plan, Series, stage};
+use crate::sys::timing::{self, Plan, Series, TimingReport, stage};
 use crate::sys::wait::{self, Event};
 
 use super::MeasureError;
@@ -73,7 +73,7 @@ impl Child<'_> {
             })?;
             filters.push(program.insns());
         }
-        let board = Shared::<Board>::new().map_err(MeasureError::Start)?;
+        let board = Shared::<TimingReport>::new().map_err(MeasureError::Start)?;
         let len = self.series.iter().map(Series::len).sum();
         let ticks = SharedTicks::new(len).map_err(MeasureError::Start)?;
         let plan = Plan {
@@ -99,7 +99,7 @@ impl Child<'_> {
 }
 
 /// The reason why a child did not finish.
-fn failure(subject: usize, board: &Board, end: Option<Event>) -> MeasureError {
+fn failure(subject: usize, board: &TimingReport, end: Option<Event>) -> MeasureError {
     let errno = Errno(board.errno.load(Ordering::Acquire));
     match board.stage.load(Ordering::Acquire) {
         stage::START if errno.0 != 0 => MeasureError::Start(errno),
@@ -128,7 +128,7 @@ fn failure(subject: usize, board: &Board, end: Option<Event>) -> MeasureError {
 /// then the child is released.
 fn wait_for(
     pid: libc::pid_t,
-    board: &Board,
+    board: &TimingReport,
     mut then: Option<&mut dyn FnMut()>,
 ) -> Result<Option<Event>, Errno> {
     let start = Instant::now();

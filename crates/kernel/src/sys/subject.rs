@@ -26,7 +26,7 @@ pub(crate) const COOKIE: u64 = 0x9c1f_36d5_e4a8_7b20;
 const STACK_BYTES: usize = 64 * 1024;
 
 /// The subject's report.
-pub(crate) struct Board {
+pub(crate) struct SubjectReport {
     /// The count of installed filters.
     pub(crate) installed: AtomicU32,
     /// The error that stopped the process; 0 while there is none.
@@ -39,9 +39,9 @@ pub(crate) struct Board {
     pub(crate) results: [AtomicI64; MAX_CALLS],
 }
 
-impl Default for Board {
-    fn default() -> Board {
-        Board {
+impl Default for SubjectReport {
+    fn default() -> SubjectReport {
+        SubjectReport {
             installed: AtomicU32::new(0),
             errno: AtomicI32::new(0),
             call: AtomicU32::new(0),
@@ -58,7 +58,7 @@ pub(crate) struct Plan<'a> {
     /// At most [`MAX_CALLS`].
     pub(crate) calls: &'a [RawCall],
     /// The board for the report.
-    pub(crate) board: &'a Board,
+    pub(crate) board: &'a SubjectReport,
 }
 
 /// Starts a process that waits for a byte from the gate, and then executes the plan in a second thread.

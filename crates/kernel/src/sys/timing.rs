@@ -2,7 +2,7 @@
 //!
 //! The restrictions for the child of a run apply here, too: after the fork it may call only async-signal-safe
 //! functions, and from the first filter on each call may be denied. So it reports through shared memory, a
-//! [`Board`] and a list of ticks, reads the time without system calls, and ends by an illegal instruction if the
+//! [`TimingReport`] and a list of ticks, reads the time without system calls, and ends by an illegal instruction if the
 //! filter denies `exit_group`.
 
 use std::hint;
@@ -17,7 +17,7 @@ use crate::flags::Flags;
 use crate::sys::raw_call::{self, RawCall};
 use crate::sys::{affinity, check, seccomp};
 
-/// The progress of a child, as the number in [`Board::stage`].
+/// The progress of a child, as the number in [`TimingReport::stage`].
 pub(crate) mod stage {
     /// The initial stage.
     pub(crate) const START: u32 = 0;
@@ -25,9 +25,9 @@ pub(crate) mod stage {
     pub(crate) const PIN: u32 = 1;
     /// Setting `no_new_privs`.
     pub(crate) const NO_NEW_PRIVS: u32 = 2;
-    /// Installing the filter in [`Board::filter`](super::Board::filter).
+    /// Installing the filter in [`TimingReport::filter`](super::TimingReport::filter).
     pub(crate) const INSTALL: u32 = 3;
-    /// Waiting for [`Board::go`](super::Board::go) with all filters installed.
+    /// Waiting for [`TimingReport::go`](super::TimingReport::go) with all filters installed.
     pub(crate) const HOLD: u32 = 4;
     /// Timing calls.
     pub(crate) const TIME: u32 = 5;
@@ -36,7 +36,7 @@ pub(crate) mod stage {
 }
 
 /// The child's report, except for the ticks of batches.
-pub(crate) struct Board {
+pub(crate) struct TimingReport {
     /// One of [`stage`].
     pub(crate) stage: AtomicU32,
     /// The filter being installed.
@@ -49,9 +49,9 @@ pub(crate) struct Board {
     pub(crate) go: AtomicU32,
 }
 
-impl Default for Board {
-    fn default() -> Board {
-        Board {
+impl Default for TimingReport {
+    fn default() -> TimingReport {
+        TimingReport {
             stage: AtomicU32::new(stage::START),
             filter: AtomicU32::new(0),
             errno: AtomicI32::new(0),
@@ -95,10 +95,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) series: &'a [Series],
     /// The CPU to stay on.
     pub(crate) cpu: usize,
-    /// Whether to wait for [`Board::go`] before timing.
+    /// Whether to wait for [`TimingReport::go`] before timing.
     pub(crate) holds: bool,
     /// The board for the report.
-    pub(crate) board: &'a Board,
+    pub(crate) board: &'a TimingReport,
     /// The places for the ticks of batches, one series after the other.
     pub(crate) ticks: &'a [AtomicU64],
 }
@@ -292,7 +292,7 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
 }
 
 /// Reports an error and ends the child.
-fn give_up(board: &Board, errno: Errno) -> ! {
+fn give_up(board: &TimingReport, errno: Errno) -> ! {
     board.errno.store(errno.0, Ordering::Release);
     end(1)
 }

@@ -97,10 +97,10 @@ impl Tracer<'_> {
             };
         }
         if let Some(patching) = &mut self.patching
-            && let Some(order) = patching.desk().take_order(tid, &call)
+            && let Some(permit) = patching.dispatcher().take_permit(tid, &call)
         {
             let made = Decision::Make { is_asked: true };
-            let decision = order
+            let decision = permit
                 .replacement
                 .map_or(made, |new| self.replace(&call, new));
             return self.carry_out(stopped, call, decision);
@@ -143,7 +143,7 @@ impl Tracer<'_> {
     fn on_foreign(&self, stopped: &Stopped, call: &SeccompData) -> Result<(), TraceError> {
         without_tracer(stopped)?;
         if self.is_notified(call) {
-            let mut task = AtStop::new(stopped, ORIG_RAX);
+            let mut task = StoppedTask::new(stopped, ORIG_RAX);
             let _ = self.supervisor.call(&mut task, call);
             self.supervisor.result(&mut task, call, NO_TRACER);
         }
@@ -249,7 +249,7 @@ impl Tracer<'_> {
         if !is_told || is_made_again {
             return Ok(());
         }
-        let mut task = AtStop::new(stopped, RAX);
+        let mut task = StoppedTask::new(stopped, RAX);
         let new = self.supervisor.result(&mut task, &call, result);
         match new == result {
             true => Ok(()),
@@ -267,7 +267,7 @@ impl Tracer<'_> {
 
     /// Calls the supervisor and converts its answer.
     fn ask(&mut self, stopped: &Stopped, call: &SeccompData) -> Decision {
-        let mut task = AtStop::new(stopped, ORIG_RAX);
+        let mut task = StoppedTask::new(stopped, ORIG_RAX);
         let answer = self.supervisor.call(&mut task, call);
         self.decide(answer, call)
     }
@@ -332,17 +332,17 @@ const RAX: usize = 10;
 const ORIG_RAX: usize = 15;
 
 /// A stopped task.
-struct AtStop<'a> {
+struct StoppedTask<'a> {
     stopped: &'a Stopped,
     space: Remote,
     /// The index of the word that holds the register rax.
     rax: usize,
 }
 
-impl<'a> AtStop<'a> {
-    fn new(stopped: &'a Stopped, rax: usize) -> AtStop<'a> {
+impl<'a> StoppedTask<'a> {
+    fn new(stopped: &'a Stopped, rax: usize) -> StoppedTask<'a> {
         let tid = stopped.tracee().tid();
-        AtStop {
+        StoppedTask {
             stopped,
             space: Remote { tid },
             rax,
@@ -350,7 +350,7 @@ impl<'a> AtStop<'a> {
     }
 }
 
-impl Task for AtStop<'_> {
+impl Task for StoppedTask<'_> {
     fn id(&self) -> TaskId {
         TaskId(self.space.tid)
     }

@@ -19,9 +19,9 @@ const MAX_REPEATS: u32 = 16;
 
 /// The calls that were last restarted, by task, with the number of restarts in a row.
 #[derive(Default)]
-pub(super) struct Repeats(BTreeMap<i32, (SeccompData, u32)>);
+pub(super) struct Restarts(BTreeMap<i32, (SeccompData, u32)>);
 
-impl Repeats {
+impl Restarts {
     /// Restarts the call of a task that has stopped for this signal, if the task ignores the signal. Returns the
     /// restarted call.
     ///

@@ -19,20 +19,20 @@ use tamis_abi::{ActionKind, Arch, Nr, SeccompData, restart, syscall};
 use tamis_bpf::{Program, interp};
 use tamis_kernel::tracee::{Stop, Stopped, TraceError};
 
-use crate::patched::serve::lock;
+use crate::patched::dispatcher::lock;
 use crate::sys::readiness::{self, Transfer};
 
 /// The calls that the kernel last executed after a notification, by task.
-pub(super) struct Forwarded<'a> {
+pub(super) struct ForwardedCalls<'a> {
     /// The guest's filter.
     filter: &'a Program,
     calls: Mutex<BTreeMap<i32, SeccompData>>,
 }
 
-impl<'a> Forwarded<'a> {
+impl<'a> ForwardedCalls<'a> {
     /// The state of a guest with this filter.
-    pub(super) fn new(filter: &'a Program) -> Forwarded<'a> {
-        Forwarded {
+    pub(super) fn new(filter: &'a Program) -> ForwardedCalls<'a> {
+        ForwardedCalls {
             filter,
             calls: Mutex::default(),
         }

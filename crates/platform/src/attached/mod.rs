@@ -5,7 +5,7 @@
 //! | `filters` | the filters that the guest gets in the kernel |
 //! | `tracer` | the loop that follows all tasks of the guest, and starts and ends it |
 //! | `stopping` | stops tasks without their notice, and their first stops |
-//! | `lenders` | tasks that wait for a child of `vfork` |
+//! | `vfork` | tasks that wait for a child of `vfork` |
 //! | `call` | decides a call at a stop |
 //! | `notify` | replies to notifications |
 //! | `ignored` | ignored signals, which end calls of traced tasks |
@@ -20,10 +20,10 @@ mod call;
 mod filters;
 mod ignored;
 mod interrupted;
-mod lenders;
 mod notify;
 mod stopping;
 mod tracer;
+mod vfork;
 
 use std::thread;
 

@@ -14,18 +14,18 @@ use tamis_kernel::listener::{Listener, ListenerError, Notification, Received, Re
 use tamis_kernel::spawn::{PendingListener, Signaller};
 use tamis_kernel::{Errno, affinity};
 
-use super::interrupted::Forwarded;
+use super::interrupted::ForwardedCalls;
 use crate::error::{PlatformError, Unsupported};
-use crate::patched::seats::Seats;
+use crate::patched::channels::Channels;
 use crate::remote::Remote;
 use crate::supervisor::{Answer, Supervisor};
 use crate::task::{Space, Task, TaskId};
 
 /// The delayed answers, by their times and the numbers of their calls.
-type Later = BTreeMap<(Instant, u64), (Notification, Answer)>;
+type DelayedAnswers = BTreeMap<(Instant, u64), (Notification, Answer)>;
 
 /// The context for answering notifications.
-pub(super) struct Answering<'a> {
+pub(super) struct Responder<'a> {
     pub(super) supervisor: &'a dyn Supervisor,
     pub(super) pending: &'a PendingListener,
     /// Set after the guest's end.
@@ -36,12 +36,12 @@ pub(super) struct Answering<'a> {
     /// The CPU to stay on.
     pub(super) cpu: Option<usize>,
     /// The calls that the kernel executes.
-    pub(super) forwarded: &'a Forwarded<'a>,
+    pub(super) forwarded: &'a ForwardedCalls<'a>,
 }
 
-impl Answering<'_> {
+impl Responder<'_> {
     /// Replies until the guest has ended. Kills the guest on return if it hasn't ended.
-    pub(super) fn run(&self, seats: Option<&Seats<'_>>) -> Result<(), PlatformError> {
+    pub(super) fn run(&self, channels: Option<&Channels<'_>>) -> Result<(), PlatformError> {
         let _guard = KillOnDrop(self.signaller);
         if let Some(cpu) = self.cpu {
             affinity::stay_on(cpu).map_err(|errno| PlatformError::Request {
@@ -54,15 +54,15 @@ impl Answering<'_> {
         };
         // Older kernels wake callers without this hint.
         let _ = listener.set_sync_wake_up(true);
-        let mut later = Later::new();
+        let mut later = DelayedAnswers::new();
         loop {
             let stop = Some(self.stop.as_fd());
             let next = later.first_key_value().map(|((time, _), _)| *time);
             let (call, answer) = match listener.receive_before(stop, next)? {
                 Received::Call(notification) => {
-                    let answer = self.ask(&listener, &notification, seats);
-                    let forwarded = match (seats, answer.makes_calls()) {
-                        (Some(seats), true) => seats.forward(&notification),
+                    let answer = self.ask(&listener, &notification, channels);
+                    let forwarded = match (channels, answer.makes_calls()) {
+                        (Some(channels), true) => channels.forward(&notification),
                         _ => Ok(()),
                     };
                     // A guest can prevent its tracing. Then its calls that would create a task that outlives the
@@ -89,13 +89,13 @@ impl Answering<'_> {
         &self,
         listener: &Listener,
         notification: &Notification,
-        seats: Option<&Seats<'_>>,
+        channels: Option<&Channels<'_>>,
     ) -> Answer {
-        if let Some(answer) = seats.and_then(|seats| seats.answer(notification)) {
+        if let Some(answer) = channels.and_then(|channels| channels.answer(notification)) {
             return answer;
         }
-        let mut task = Notified {
-            space: Checked {
+        let mut task = WaitingTask {
+            space: WaitingMemory {
                 listener,
                 id: notification.id,
                 remote: Remote {
@@ -122,7 +122,7 @@ impl Answering<'_> {
         listener: &Listener,
         call: Notification,
         answer: Answer,
-        later: &mut Later,
+        later: &mut DelayedAnswers,
     ) -> Result<bool, PlatformError> {
         let id = call.id;
         // This is done before the reply: the call may be interrupted right after it.
@@ -168,11 +168,11 @@ impl Drop for KillOnDrop<'_> {
 }
 
 /// A task that waits for a reply.
-struct Notified<'a> {
-    space: Checked<'a>,
+struct WaitingTask<'a> {
+    space: WaitingMemory<'a>,
 }
 
-impl Task for Notified<'_> {
+impl Task for WaitingTask<'_> {
     fn id(&self) -> TaskId {
         TaskId(self.space.remote.tid)
     }
@@ -183,13 +183,13 @@ impl Task for Notified<'_> {
 }
 
 /// Memory of a task, as long as that task waits: afterwards its number may belong to another.
-struct Checked<'a> {
+struct WaitingMemory<'a> {
     listener: &'a Listener,
     id: u64,
     remote: Remote,
 }
 
-impl Checked<'_> {
+impl WaitingMemory<'_> {
     fn check(&self, len_bytes: usize) -> Result<usize, Errno> {
         match self.listener.is_waiting(self.id) {
             Ok(true) => Ok(len_bytes),
@@ -198,7 +198,7 @@ impl Checked<'_> {
     }
 }
 
-impl Space for Checked<'_> {
+impl Space for WaitingMemory<'_> {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         let len_bytes = self.remote.read(address, buffer)?;
         self.check(len_bytes)

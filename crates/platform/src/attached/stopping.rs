@@ -11,8 +11,8 @@ use tamis_kernel::memory;
 use tamis_kernel::tracee::{Event, Request, Stop, Stopped, TraceError, Tracee};
 use tamis_kernel::{Errno, Status};
 
-use super::lenders::Wait;
 use super::tracer::Tracer;
+use super::vfork::Wait;
 use crate::patched::inject;
 use crate::patched::stopper::{SharingTasks, TaskStopper, unless_ended};
 
@@ -70,7 +70,7 @@ impl Tracer<'_> {
             let tid = held.tid();
             let is_creating = |one: &i32| {
                 let may_be = !held.reported.contains(one)
-                    && may_create(*one, self.lenders.contains(*one))
+                    && may_create(*one, self.vfork_parents.contains(*one))
                     && may_have_created(*one, tid);
                 may_be && Tracee::of_this_thread(*one).interrupt().is_ok()
             };
@@ -87,7 +87,7 @@ impl Tracer<'_> {
     }
 
     /// The wait of a task for its child, if `tid` and all tasks with pending reports are stopped.
-    fn wait(&self, lender: i32, tid: i32) -> Wait {
+    fn wait(&self, parent: i32, tid: i32) -> Wait {
         let is_stopped = |child: i32| child == tid || self.queued_stop(child).is_some();
         let has_left = |child: i32| {
             let is_its = |(tracee, _): &&(Tracee, Event)| tracee.tid() == child;
@@ -97,12 +97,12 @@ impl Tracer<'_> {
                 Event::Stopped(stopped) => stopped.stop() == Stop::Exec,
             })
         };
-        self.lenders.wait(lender, &is_stopped, &has_left)
+        self.vfork_parents.wait(parent, &is_stopped, &has_left)
     }
 
     /// Whether a task may wait for its child of `vfork`: it has no pending report that shows the contrary.
     fn may_wait(&self, tid: i32) -> bool {
-        self.lenders.contains(tid) && !self.is_queued(tid)
+        self.vfork_parents.contains(tid) && !self.is_queued(tid)
     }
 
     fn stop_all(&mut self, tids: &[i32]) -> Result<Vec<Stopped>, TraceError> {
@@ -181,7 +181,7 @@ impl TaskStopper for Tracer<'_> {
         let all = self.tasks.keys().copied().filter(|other| *other != tid);
         let (threads, others): (Vec<i32>, Vec<i32>) = all.partition(|other| is_thread(*other));
         let shares = |other: &i32| memory::is_shared(tid, *other) == Ok(true);
-        let is_waiting = |other: &i32| self.lenders.contains(*other) || is_blocked(*other);
+        let is_waiting = |other: &i32| self.vfork_parents.contains(*other) || is_blocked(*other);
         if others.iter().any(shares) || threads.iter().any(is_waiting) {
             return Ok(None);
         }

@@ -22,17 +22,17 @@ use tamis_vm::Evaluator;
 
 use super::call::Phase;
 use super::filters::{self, Catcher, OF_COUNTED, OF_PATCHED};
-use super::ignored::Repeats;
-use super::interrupted::Forwarded;
-use super::lenders::Lenders;
+use super::ignored::Restarts;
+use super::interrupted::ForwardedCalls;
 use super::stopping::FirstStop;
+use super::vfork::VforkParents;
 use super::{Mechanism, notify};
 use crate::error::PlatformError;
+use crate::patched::channels::{Channels, StubInterface};
 use crate::patched::counted::Counting;
+use crate::patched::dispatcher::{Channel, Dispatcher, lock};
 use crate::patched::inject::NextStop;
-use crate::patched::orphans::{Heir, Heirs, restart_after};
-use crate::patched::seats::{Answers, Seats};
-use crate::patched::serve::{Desk, Seat, lock};
+use crate::patched::orphans::{OrphanTracer, TraceRequest, restart_after};
 use crate::patched::stopper::TaskStopper as _;
 use crate::patched::{self, Patching, Tally};
 use crate::platform::{Guest, Options, Placement};
@@ -51,7 +51,7 @@ pub(crate) struct Start<'a> {
     /// The filter that is installed in place of the guest's.
     pub(crate) filter: Option<&'a Program>,
     /// The answers to the calls of its stub, if it has one.
-    pub(crate) stub: Option<Answers<'a>>,
+    pub(crate) stub: Option<StubInterface<'a>>,
     /// The environment that its programs are moved into once they are executed, if other than their process.
     pub(crate) residence: Option<&'a dyn Residence>,
 }
@@ -75,26 +75,28 @@ pub(crate) trait Residence: fmt::Debug + Sync {
 pub(super) fn run(
     mechanism: Mechanism,
     guest: &Guest<'_>,
-    how: &Start<'_>,
+    start: &Start<'_>,
     supervisor: &dyn Supervisor,
     options: &Options<'_>,
 ) -> Result<Ended, PlatformError> {
     let evaluator = evaluator(mechanism, guest)?;
     let tally = tally(mechanism, guest, options);
-    let held = start_guest(mechanism, tally, guest, how, options)?;
+    let held = start_guest(mechanism, tally, guest, start, options)?;
     let signaller = held.child().signaller();
     let pending = held.child().listener();
     let has_ended = AtomicBool::new(false);
     let (stop, stopper) = io::pipe().map_err(|error| PlatformError::of_io("pipe", &error))?;
     let is_patched = mechanism == Mechanism::Patch && tally.is_none() && !guest.has_results;
-    let desk = match (how.stub, evaluator.as_ref().filter(|_| is_patched)) {
-        (Some(stub), _) => Some(desk_of_stub(guest, options, &stub, supervisor, &signaller)),
-        (None, Some(evaluator)) => desk(guest, options, evaluator, supervisor, &signaller),
+    let dispatcher = match (start.stub, evaluator.as_ref().filter(|_| is_patched)) {
+        (Some(stub), _) => Some(stub_dispatcher(
+            guest, options, &stub, supervisor, &signaller,
+        )),
+        (None, Some(evaluator)) => dispatcher(guest, options, evaluator, supervisor, &signaller),
         (None, None) => None,
     };
-    let heirs = &Heirs::new(held.pid());
-    let forwarded = Forwarded::new(guest.filter);
-    let until_first = until_first(how, held.pid())?;
+    let orphans = &OrphanTracer::new(held.pid());
+    let forwarded = ForwardedCalls::new(guest.filter);
+    let until_first = until_first(start, held.pid())?;
     supervisor.started(TaskId(held.pid()), None);
     thread::scope(|scope| {
         let guard = EndOnDrop(&has_ended);
@@ -103,8 +105,8 @@ pub(super) fn run(
         if let Some(until) = options.until {
             start_until(scope, until, &stop, &signaller)?;
         }
-        let (pid, desk, answers) = (held.pid(), &desk, how.stub);
-        let answering = notify::Answering {
+        let (pid, dispatcher, answers) = (held.pid(), &dispatcher, start.stub);
+        let answering = notify::Responder {
             supervisor,
             pending: &pending,
             has_ended: &has_ended,
@@ -115,29 +117,39 @@ pub(super) fn run(
         };
         let is_notified = mechanism == Mechanism::Notify;
         let answer = || {
-            let seats = move || Some(seats(scope, desk.as_ref()?, pid, &answers?, heirs));
-            start(scope, "tamis-notify", move || {
-                answering.run(seats().as_ref())
+            let channels = move || {
+                Some(channels(
+                    scope,
+                    dispatcher.as_ref()?,
+                    pid,
+                    &answers?,
+                    orphans,
+                ))
+            };
+            start_thread(scope, "tamis-notify", move || {
+                answering.run(channels().as_ref())
             })
         };
         let answering = is_notified.then(answer).transpose()?;
-        let follows = options.placement == Placement::Free && !is_notified && desk.is_none();
-        let mut tracer = Tracer::new(mechanism, supervisor, held.release(), heirs);
+        let follows = options.placement == Placement::Free && !is_notified && dispatcher.is_none();
+        let mut tracer = Tracer::new(mechanism, supervisor, held.release(), orphans);
         tracer.evaluator = evaluator.as_ref();
         tracer.has_results = guest.has_results;
-        tracer.follow = follows.then(Follow::default);
+        tracer.follow = follows.then(CpuFollower::default);
         tracer.until_first = until_first;
-        tracer.forwarded = makes_again(mechanism, how).then_some(&forwarded);
-        tracer.residence = how.residence;
-        let patched = desk.as_ref().filter(|_| how.stub.is_none());
-        tracer.patching = patched.map(|desk| patching(scope, desk));
+        tracer.forwarded = makes_again(mechanism, start).then_some(&forwarded);
+        tracer.residence = start.residence;
+        let patched = dispatcher.as_ref().filter(|_| start.stub.is_none());
+        tracer.patching = patched.map(|dispatcher| patching(scope, dispatcher));
         tracer.counting = tally.map(|tally| Counting::new(tally, OF_COUNTED));
         let ended = tracer.until_end();
         drop(guard);
         // Writing a byte is needed because the pipe isn't closed while another thread is between fork and exec.
         let _ = stopper.write_all(&[1]);
         let answered = answering.map_or(Ok(()), joined);
-        let failure = desk.as_ref().and_then(|desk| lock(&desk.failure).take());
+        let failure = dispatcher
+            .as_ref()
+            .and_then(|dispatcher| lock(&dispatcher.failure).take());
         failure.map_or(Ok(()), Err)?;
         answered.and(ended)
     })
@@ -145,8 +157,8 @@ pub(super) fn run(
 
 /// Whether the tracer restarts calls that the supervisor hasn't received. In a virtual machine the signal handler is
 /// the monitor's, which continues the call itself; the tasks of a stub aren't traced.
-fn makes_again(mechanism: Mechanism, how: &Start<'_>) -> bool {
-    mechanism == Mechanism::Notify && how.stub.is_none() && how.residence.is_none()
+fn makes_again(mechanism: Mechanism, start: &Start<'_>) -> bool {
+    mechanism == Mechanism::Notify && start.stub.is_none() && start.residence.is_none()
 }
 
 /// The result of a thread, whose panic is propagated.
@@ -167,32 +179,32 @@ fn start_until<'scope>(
             let _ = signaller.send(libc::SIGKILL);
         }
     };
-    start(scope, "tamis-until", kill).map(|_| ())
+    start_thread(scope, "tamis-until", kill).map(|_| ())
 }
 
 /// A descriptor that is readable after the end of a guest's first process, if other threads trace, which may reap it.
-fn until_first(how: &Start<'_>, pid: i32) -> Result<Option<OwnedFd>, PlatformError> {
-    let end = how.stub.map(|_| machine::end_of(pid));
+fn until_first(start: &Start<'_>, pid: i32) -> Result<Option<OwnedFd>, PlatformError> {
+    let end = start.stub.map(|_| machine::end_of(pid));
     end.transpose().map_err(|errno| PlatformError::Request {
         request: "pidfd_open",
         errno,
     })
 }
 
-/// The desk that answers the calls of patched sites, unless the guest's sites can't be patched.
-fn desk<'a>(
+/// The dispatcher that answers the calls of patched sites, unless the guest's sites can't be patched.
+fn dispatcher<'a>(
     guest: &Guest<'_>,
     options: &Options<'a>,
     evaluator: &'a Evaluator,
     supervisor: &'a dyn Supervisor,
     signaller: &'a Signaller,
-) -> Option<Desk<'a>> {
+) -> Option<Dispatcher<'a>> {
     let shares_cpu = || shares_cpu(options.placement);
-    let how = patched::how(guest.filter, evaluator, options.spin, shares_cpu)?;
-    Some(Desk::new(
+    let settings = patched::settings(guest.filter, evaluator, options.spin, shares_cpu)?;
+    Some(Dispatcher::new(
         supervisor,
         evaluator,
-        how,
+        settings,
         signaller,
         options.unpatch,
     ))
@@ -212,39 +224,52 @@ fn tally<'a>(mechanism: Mechanism, guest: &Guest<'_>, options: &Options<'a>) -> 
         .filter(|_| can_count && asks_about_all() && patched::knows_memory())
 }
 
-/// The seats of a guest with a stub, which have threads of this scope.
-fn seats<'scope>(
+/// The channels of a guest with a stub, which have threads of this scope.
+fn channels<'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
-    desk: &'scope Desk<'scope>,
+    dispatcher: &'scope Dispatcher<'scope>,
     pid: i32,
-    answers: &Answers<'scope>,
-    heirs: &'scope Heirs,
-) -> Seats<'scope> {
-    let serve = move |seat: Seat| start(scope, "tamis-seat", move || desk.serve(&seat)).is_ok();
-    let trace = move |heir: Heir| start(scope, "tamis-heirs", move || heirs.trace(heir)).is_ok();
-    Seats::new(desk, answers, pid, Box::new(serve), Box::new(trace), heirs)
+    answers: &StubInterface<'scope>,
+    orphans: &'scope OrphanTracer,
+) -> Channels<'scope> {
+    let serve = move |channel: Channel| {
+        start_thread(scope, "tamis-channel", move || dispatcher.serve(&channel)).is_ok()
+    };
+    let trace = move |request: TraceRequest| {
+        start_thread(scope, "tamis-orphans", move || orphans.trace(request)).is_ok()
+    };
+    Channels::new(
+        dispatcher,
+        answers,
+        pid,
+        Box::new(serve),
+        Box::new(trace),
+        orphans,
+    )
 }
 
-/// The desk that answers the calls of a stub.
-fn desk_of_stub<'a>(
+/// The dispatcher that answers the calls of a stub.
+fn stub_dispatcher<'a>(
     guest: &Guest<'_>,
     options: &Options<'a>,
-    stub: &Answers<'a>,
+    stub: &StubInterface<'a>,
     supervisor: &'a dyn Supervisor,
     signaller: &'a Signaller,
-) -> Desk<'a> {
+) -> Dispatcher<'a> {
     let shares_cpu = shares_cpu(options.placement);
-    let how = patched::how_by_signal(guest.filter, stub.evaluator, options.spin, shares_cpu);
-    Desk::new(supervisor, stub.evaluator, how, signaller, None).of_handler(stub.handler)
+    let settings = patched::signal_settings(guest.filter, stub.evaluator, options.spin, shares_cpu);
+    Dispatcher::new(supervisor, stub.evaluator, settings, signaller, None).of_handler(stub.handler)
 }
 
-/// The patching of a guest, whose seats have threads of this scope.
+/// The patching of a guest, whose channels have threads of this scope.
 fn patching<'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
-    desk: &'scope Desk<'scope>,
+    dispatcher: &'scope Dispatcher<'scope>,
 ) -> Patching<'scope> {
-    let serve = move |seat: Seat| start(scope, "tamis-seat", move || desk.serve(&seat)).is_ok();
-    Patching::new(desk, OF_PATCHED, Box::new(serve))
+    let serve = move |channel: Channel| {
+        start_thread(scope, "tamis-channel", move || dispatcher.serve(&channel)).is_ok()
+    };
+    Patching::new(dispatcher, OF_PATCHED, Box::new(serve))
 }
 
 /// A child that waits, traced and on its CPU. Dropping it ends all processes of the guest.
@@ -252,11 +277,11 @@ fn start_guest(
     mechanism: Mechanism,
     tally: Option<&Tally>,
     guest: &Guest<'_>,
-    how: &Start<'_>,
+    start: &Start<'_>,
     options: &Options<'_>,
 ) -> Result<HeldChild, PlatformError> {
-    let filter = how.filter.unwrap_or(guest.filter);
-    let catcher = match (how.stub, tally) {
+    let filter = start.filter.unwrap_or(guest.filter);
+    let catcher = match (start.stub, tally) {
         (Some(_), _) => Catcher::Stub,
         (None, Some(_)) => Catcher::Guest,
         (None, None) => Catcher::Kernel(mechanism),
@@ -264,7 +289,7 @@ fn start_guest(
     let programs = filters::filters(catcher, filter);
     let programs = programs.map_err(PlatformError::Unsupported)?;
     let mut spawn = Spawn::new(guest.program.clone());
-    spawn.body = how.body;
+    spawn.body = start.body;
     spawn.name = options.name.map(OsStr::to_owned);
     spawn.args.clone_from(&guest.args);
     let filters = programs.iter().map(|(program, flags)| (program, *flags));
@@ -278,7 +303,7 @@ fn start_guest(
     let held = spawn.start().map_err(PlatformError::Spawn)?;
     place(options.placement, &held)?;
     // A traced task stops at each signal.
-    if how.stub.is_none() {
+    if start.stub.is_none() {
         seize(mechanism, &held)?;
     }
     Ok(held)
@@ -293,7 +318,7 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-fn start<'scope, T: Send + 'scope>(
+fn start_thread<'scope, T: Send + 'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     name: &str,
     body: impl FnOnce() -> T + Send + 'scope,
@@ -383,26 +408,26 @@ pub(super) struct Tracer<'a> {
     /// The first stops of tasks that their creators haven't reported yet, where their memory matters.
     pub(super) held_back: Vec<FirstStop>,
     /// Tasks that may wait for a child of `vfork`.
-    pub(super) lenders: Lenders,
+    pub(super) vfork_parents: VforkParents,
     /// Calls that are made again because a task was stopped in them.
     pub(super) repeated: BTreeMap<i32, SeccompData>,
     /// Calls that are made again because an ignored signal has ended them.
-    repeats: Repeats,
+    repeats: Restarts,
     /// Tasks that were interrupted, and haven't stopped for that yet.
     pub(super) interrupted: BTreeSet<i32>,
     /// Whether everything is being killed.
     pub(super) is_ending: bool,
     failure: Option<PlatformError>,
-    follow: Option<Follow>,
+    follow: Option<CpuFollower>,
     /// Reports that came during a wait for another. Their tasks are stopped.
     pub(super) queue: VecDeque<(Tracee, Event)>,
     /// Tasks that other threads trace.
-    heirs: &'a Heirs,
+    orphans: &'a OrphanTracer,
     /// Readable after the end of the first process, if other threads trace, which may reap it.
     until_first: Option<OwnedFd>,
     residence: Option<&'a dyn Residence>,
     /// The calls that were forwarded, if the kernel may interrupt calls before the supervisor receives them.
-    forwarded: Option<&'a Forwarded<'a>>,
+    forwarded: Option<&'a ForwardedCalls<'a>>,
     pub(super) patching: Option<Patching<'a>>,
     /// Used instead of `patching` if calls are only counted.
     pub(super) counting: Option<Counting<'a>>,
@@ -421,7 +446,7 @@ impl<'a> Tracer<'a> {
         mechanism: Mechanism,
         supervisor: &'a dyn Supervisor,
         child: Child,
-        heirs: &'a Heirs,
+        orphans: &'a OrphanTracer,
     ) -> Tracer<'a> {
         Tracer {
             mechanism,
@@ -432,15 +457,15 @@ impl<'a> Tracer<'a> {
             is_armed: false,
             tasks: BTreeMap::new(),
             held_back: Vec::new(),
-            lenders: Lenders::default(),
+            vfork_parents: VforkParents::default(),
             repeated: BTreeMap::new(),
-            repeats: Repeats::default(),
+            repeats: Restarts::default(),
             interrupted: BTreeSet::new(),
             is_ending: false,
             failure: None,
             follow: None,
             queue: VecDeque::new(),
-            heirs,
+            orphans,
             until_first: None,
             residence: None,
             forwarded: None,
@@ -483,7 +508,7 @@ impl Tracer<'_> {
                 }
             }
         }
-        if let (None, Some(ended)) = (first, self.heirs.first()) {
+        if let (None, Some(ended)) = (first, self.orphans.first()) {
             self.on_ended(self.child.pid(), ended);
             self.end();
             first = Some(ended);
@@ -513,7 +538,7 @@ impl Tracer<'_> {
     pub(super) fn end(&mut self) {
         self.is_ending = true;
         let _ = self.child.signaller().send(libc::SIGKILL);
-        self.heirs.end();
+        self.orphans.end();
         let held_back = self.held_back.iter().map(FirstStop::tid);
         for tid in self.tasks.keys().copied().chain(held_back) {
             let tracee = Tracee::of_this_thread(tid);
@@ -548,7 +573,7 @@ impl Tracer<'_> {
         let Some(stopped) = self.known(stopped) else {
             return Ok(());
         };
-        self.lenders.forget(tid);
+        self.vfork_parents.forget(tid);
         self.has_reported(tid);
         self.on_ignored(&stopped)?;
         match stopped.stop() {
@@ -601,15 +626,15 @@ impl Tracer<'_> {
         {
             follow.after_stop(tid);
         }
-        let how = self.resume_of(tid);
+        let resume = self.resume_of(tid);
         if let Some(state) = self.tasks.get_mut(&tid) {
-            state.is_emulated = how == Resume::Emulate;
+            state.is_emulated = resume == Resume::Emulate;
         }
         let signal = match (stopped.signal(), &self.patching) {
             (Some(signal), Some(patching)) if patching.is_fault(&stopped, signal)? => None,
             (signal, _) => signal,
         };
-        stopped.resume(how, signal)
+        stopped.resume(resume, signal)
     }
 
     /// Handles a stop for a signal that the task ignores and that has ended its call.
@@ -642,7 +667,7 @@ impl Tracer<'_> {
     fn on_created(&mut self, new: i32, stopped: &Stopped) {
         let tid = stopped.tracee().tid();
         if stopped.stop() == Stop::Vfork {
-            self.lenders.add(tid, new);
+            self.vfork_parents.add(tid, new);
         }
         // It may have ended already, which hasn't been reported yet.
         if self.is_held_back(new) || Tracee::of_this_thread(new).is_awaited() {
@@ -669,7 +694,7 @@ impl Tracer<'_> {
 
     /// Handles a task that has left its address space.
     fn on_left(&mut self, tid: i32) {
-        self.lenders.left(tid);
+        self.vfork_parents.left(tid);
         if let Some(patching) = &mut self.patching {
             patching.left(tid);
         }
@@ -728,12 +753,12 @@ impl Drop for Tracer<'_> {
 
 /// Keeps the tracer on the guest's CPU: waking a task on another CPU takes several times as long as on the same one.
 #[derive(Default)]
-struct Follow {
+struct CpuFollower {
     stops: u32,
     cpu: Option<usize>,
 }
 
-impl Follow {
+impl CpuFollower {
     fn after_stop(&mut self, tid: i32) {
         self.stops = self.stops.wrapping_add(1);
         if !self.stops.is_multiple_of(STOPS_PER_LOOK) {

@@ -27,11 +27,11 @@ enum Decider<'a> {
         evaluator: &'a Evaluator,
     },
     /// The kernel, or a supervisor in another process before it.
-    There(&'a dyn Far),
+    There(&'a dyn RemoteSupervisor),
 }
 
 /// A supervisor in another process.
-pub(crate) trait Far: Sync {
+pub(crate) trait RemoteSupervisor: Sync {
     /// Requests the answer to a call of a thread. `None` if the guest is to make the call, and the kernel decides.
     fn ask(&self, thread: &mut Thread, call: &SeccompData) -> Option<i64>;
 
@@ -89,7 +89,7 @@ impl<'a> Calls<'a> {
     }
 
     /// For guests whose supervisor is another process.
-    pub(crate) const fn there(far: &'a dyn Far) -> Calls<'a> {
+    pub(crate) const fn there(far: &'a dyn RemoteSupervisor) -> Calls<'a> {
         Calls(Decider::There(far))
     }
 
@@ -105,7 +105,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// See [`Far::leaving`].
+    /// See [`RemoteSupervisor::leaving`].
     pub(crate) fn leaving(&self, fs_base: u64) -> Option<&AtomicU32> {
         match self.0 {
             Decider::There(far) => far.leaving(fs_base),
@@ -144,7 +144,7 @@ impl<'a> Calls<'a> {
 
 /// Requests the answer of a supervisor in this process.
 fn ask(supervisor: &dyn Supervisor, call: &SeccompData, thread: &mut Thread) -> Outcome {
-    let mut answer = supervisor.call(&mut Own, call);
+    let mut answer = supervisor.call(&mut CallingThread, call);
     while let Answer::Later(time, next) = answer {
         let time = [time.as_secs(), u64::from(time.subsec_nanos())];
         let args = [time.as_ptr() as u64, 0, 0, 0, 0, 0];
@@ -168,10 +168,10 @@ fn ask(supervisor: &dyn Supervisor, call: &SeccompData, thread: &mut Thread) -> 
 /// Leaves a call to the guest, and to the kernel, whose filter decides.
 fn by_kernel(call: &SeccompData, thread: &mut Thread) -> Outcome {
     match installs(call) {
-        Installs::Nothing => {}
+        FilterScope::Nothing => {}
         // The new filter may deny the handler's calls: no call of this thread comes here any more.
-        Installs::ForThread => guest::stop_dispatch(),
-        Installs::ForAll => {
+        FilterScope::ForThread => guest::stop_dispatch(),
+        FilterScope::ForAll => {
             guest::stop_everywhere(thread);
             return Outcome::Again;
         }
@@ -192,13 +192,13 @@ fn by_kernel(call: &SeccompData, thread: &mut Thread) -> Outcome {
 }
 
 /// The threads that get the filter of a call.
-enum Installs {
+enum FilterScope {
     Nothing,
     ForThread,
     ForAll,
 }
 
-fn installs(call: &SeccompData) -> Installs {
+fn installs(call: &SeccompData) -> FilterScope {
     /// `SECCOMP_SET_MODE_STRICT`, `SECCOMP_SET_MODE_FILTER`, `SECCOMP_FILTER_FLAG_TSYNC`.
     const STRICT: u32 = 0;
     const FILTER: u32 = 1;
@@ -207,17 +207,17 @@ fn installs(call: &SeccompData) -> Installs {
     // Libraries test for a flag with a null pointer to a filter.
     let is_there = third != 0;
     if !installing::may_install(call) {
-        return Installs::Nothing;
+        return FilterScope::Nothing;
     }
     // `prctl` with these arguments.
     let is_prctl = !installing::is_seccomp(call);
     match first as u32 {
-        _ if is_prctl => Installs::ForThread,
-        STRICT => Installs::ForThread,
-        FILTER if !is_there => Installs::Nothing,
-        FILTER if second & FOR_ALL_THREADS != 0 => Installs::ForAll,
-        FILTER => Installs::ForThread,
-        _ => Installs::Nothing,
+        _ if is_prctl => FilterScope::ForThread,
+        STRICT => FilterScope::ForThread,
+        FILTER if !is_there => FilterScope::Nothing,
+        FILTER if second & FOR_ALL_THREADS != 0 => FilterScope::ForAll,
+        FILTER => FilterScope::ForThread,
+        _ => FilterScope::Nothing,
     }
 }
 
@@ -387,9 +387,9 @@ fn write_words<const COUNT: usize>(address: u64, words: &[u64; COUNT]) -> Result
 }
 
 /// The calling thread.
-struct Own;
+struct CallingThread;
 
-impl Task for Own {
+impl Task for CallingThread {
     fn id(&self) -> TaskId {
         TaskId(guest::thread())
     }
@@ -399,7 +399,7 @@ impl Task for Own {
     }
 }
 
-impl Space for Own {
+impl Space for CallingThread {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         guest::read(address, buffer)
     }

@@ -115,7 +115,7 @@ impl Platform for InProcess {
         if !machine::has_fs_base() {
             return Err(no_fs_base());
         }
-        probe::run(self, &Changer, Changer::CODE)
+        probe::run(self, &ExitRewriter, ExitRewriter::CODE)
     }
 
     fn run(
@@ -158,15 +158,15 @@ pub(crate) fn no_fs_base() -> Unavailable {
 }
 
 /// Changes the code with which the guest ends.
-struct Changer;
+struct ExitRewriter;
 
-impl Changer {
+impl ExitRewriter {
     const CODE: u8 = 77;
 }
 
-impl Supervisor for Changer {
+impl Supervisor for ExitRewriter {
     fn call(&self, _task: &mut dyn Task, call: &SeccompData) -> Answer {
-        let args = [u64::from(Changer::CODE), 0, 0, 0, 0, 0];
+        let args = [u64::from(ExitRewriter::CODE), 0, 0, 0, 0, 0];
         Answer::ForwardWith(SeccompData { args, ..*call })
     }
 }

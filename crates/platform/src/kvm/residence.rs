@@ -17,7 +17,7 @@ use tamis_kernel::{Errno, Status, memory};
 use crate::attached::Residence;
 use crate::patched::inject::{Injection, NextStop, RAX, RDI, RIP, RSP, Refusal, Words};
 use crate::sys::kvm::area::AREA_BYTES;
-use crate::sys::kvm::{self, BLOCKED, Beginning, Executed, Machine};
+use crate::sys::kvm::{self, BLOCKED, Executed, InitialState, Machine};
 use crate::sys::machine;
 
 /// The most executions of a program before it ends.
@@ -225,7 +225,7 @@ fn begin(
         ignored: ignored_signals(tid),
         maps: &maps,
     };
-    let beginning = Beginning::new(machine, &program, area..area + AREA_BYTES)?;
+    let beginning = InitialState::new(machine, &program, area..area + AREA_BYTES)?;
     let written = memory::write(tid, beginning.at, &beginning.bytes)?;
     if written != beginning.bytes.len() {
         return Err(Problem::Failed(Errno(libc::EFAULT)));

@@ -18,15 +18,15 @@ use tamis_kernel::memory;
 use tamis_kernel::tracee::{Stopped, TraceError};
 
 use super::area::{self, Area};
+use super::backoff::Backoff;
 use super::inject::{Injection, NextStop, ORIG_RAX, RAX, RIP, Refusal, Words};
-use super::looks::Attempts;
 use super::site::SYSCALL_BYTES;
-use super::sites::{Patch, Plan, Put, Sites, site_of};
+use super::sites::{AppliedPatch, Patch, Plan, Sites, site_of};
 use super::space::{self, ALIGNMENT};
-use super::spaces::{Left, Spaces};
+use super::spaces::{Departure, Spaces};
 use super::stopper::{TaskStopper, unless_ended};
 use super::tally::{Count, NUMBERS, Tally};
-use super::trampoline::{self, Counted, GATE_BYTES, Places, Trampoline};
+use super::trampoline::{self, CounterAddresses, GATE_BYTES, Places, Trampoline};
 use crate::installing::may_install;
 use crate::offsets::{IP_HIGH, IP_LOW};
 use crate::sys::machine;
@@ -58,7 +58,7 @@ pub(crate) struct Counting<'a> {
     sites: Sites,
     spaces: Spaces<Space>,
     /// The attempts of tasks to restore sites.
-    looks: Attempts,
+    backoff: Backoff,
     /// The number of filters of a task that has installed none itself, if the kernel reports it.
     filters: Option<u32>,
 }
@@ -81,7 +81,7 @@ impl<'a> Counting<'a> {
             tally,
             sites: Sites::default(),
             spaces: Spaces::default(),
-            looks: Attempts::default(),
+            backoff: Backoff::default(),
             filters: machine::filters_with(filters),
         }
     }
@@ -95,8 +95,8 @@ impl<'a> Counting<'a> {
 
     /// Handles a task that has ended, or has executed another program.
     pub(crate) fn left(&mut self, tid: i32) {
-        self.looks.end(tid);
-        if let Left::Gone = self.spaces.left(tid) {
+        self.backoff.end(tid);
+        if let Departure::Gone = self.spaces.left(tid) {
             self.tally.tidy();
         }
     }
@@ -122,7 +122,7 @@ impl<'a> Counting<'a> {
                     .repeat_call(call.nr, &call.args, call.ip)
                     .map(|()| true);
             }
-            self.looks.end(tid);
+            self.backoff.end(tid);
         }
         self.takes(tracer, stopped, call)
     }
@@ -144,8 +144,8 @@ impl<'a> Counting<'a> {
         for one in &others.stopped {
             is_moment &= !unless_ended(space.is_before_gate(one))?;
         }
-        if !is_moment && !self.looks.are_enough(tid) {
-            self.looks.pause(tid);
+        if !is_moment && !self.backoff.is_exhausted(tid) {
+            self.backoff.pause(tid);
             return Ok(false);
         }
         if others.are_all {
@@ -240,7 +240,7 @@ impl<'a> Counting<'a> {
     }
 
     /// Patches a site, if it has room for that.
-    fn patch(&mut self, tid: i32, others: &[Stopped], plan: &Plan) -> Option<Put> {
+    fn patch(&mut self, tid: i32, others: &[Stopped], plan: &Plan) -> Option<AppliedPatch> {
         let others = others.iter().map(|one| one.tracee().tid());
         self.spaces.join(tid, others);
         self.spaces.of_mut(tid)?.patch(tid, plan)
@@ -319,7 +319,7 @@ impl Space {
         Ok(())
     }
 
-    fn patch(&mut self, tid: i32, plan: &Plan) -> Option<Put> {
+    fn patch(&mut self, tid: i32, plan: &Plan) -> Option<AppliedPatch> {
         let index = area::serving(&self.areas, &plan.mapping)?;
         let gate = GATES + (self.gates.len() * GATE_BYTES) as u64;
         if gate + GATE_BYTES as u64 > COUNTS {
@@ -331,7 +331,7 @@ impl Space {
             numbers: area.start + area::NUMBERS as u64,
             window: plan.place().start,
         };
-        let counted = Counted {
+        let counted = CounterAddresses {
             counts: COUNTS,
             numbers: NUMBERS as u32,
             gate,

@@ -18,9 +18,9 @@
 //! | `slot` | handing a call over |
 //! | `stopper` | stops the tasks of a guest |
 //! | `orphans` | tracing of tasks that would outlive a guest that isn't traced itself |
-//! | `looks` | waiting for a moment to change memory |
+//! | `backoff` | waiting for a moment to change memory |
 //! | `pace` | the spinning of a side that waits |
-//! | `serve` | the thread that answers a slot |
+//! | `dispatcher` | the thread that answers a slot |
 //! | `counted` | sites whose calls are executed and only counted |
 //! | `tally` | those counts |
 //!
@@ -30,14 +30,14 @@
 //! shares the memory.
 
 mod area;
+mod backoff;
+pub(crate) mod channels;
 pub(crate) mod counted;
+pub(crate) mod dispatcher;
 pub(crate) mod inject;
-mod looks;
-mod orders;
 pub(crate) mod orphans;
 mod pace;
-pub(crate) mod seats;
-pub(crate) mod serve;
+mod permits;
 mod site;
 mod sites;
 pub(crate) mod slot;
@@ -60,25 +60,25 @@ use crate::offsets::reads_ip;
 use crate::spin::Spin;
 use crate::sys::{machine, stub};
 pub(crate) use area::{Numbers, Tables};
+use backoff::Backoff;
+use dispatcher::{Channel, Dispatcher, lock};
 use inject::{Injection, RIP, Refusal, Words};
-use looks::Attempts;
 pub(crate) use pace::Pace;
-use serve::{Desk, Seat, lock};
 use sites::{Plan, Sites};
 use space::Space;
-use spaces::{Inherited, Left, Spaces};
+use spaces::{Departure, Inheritance, Spaces};
 use stopper::{TaskStopper, unless_ended};
 pub use tally::Tally;
 
 /// The patching of a guest, without the answers.
 pub(crate) struct Patching<'a> {
-    desk: &'a Desk<'a>,
-    /// Starts a thread that serves a seat; returns whether it could.
-    start: Box<dyn Fn(Seat) -> bool + 'a>,
+    dispatcher: &'a Dispatcher<'a>,
+    /// Starts a thread that serves a channel; returns whether it could.
+    start: Box<dyn Fn(Channel) -> bool + 'a>,
     spaces: Spaces<Space>,
-    /// The seats of each thread, with their entries in its table of threads. A thread has several if signal handlers
+    /// The channels of each thread, with their entries in its table of threads. A thread has several if signal handlers
     /// have interrupted its calls and changed its FS base.
-    seats: HashMap<i32, Vec<(usize, Seat)>>,
+    channels: HashMap<i32, Vec<(usize, Channel)>>,
     /// The number of keys given to slots.
     keys: u64,
     /// The creators of tasks that haven't run yet.
@@ -88,7 +88,7 @@ pub(crate) struct Patching<'a> {
     /// The sites whose calls were answered.
     sites: Sites,
     /// The waits of filters for threads.
-    looks: Attempts,
+    backoff: Backoff,
     /// The threads that a filter waits for, by the thread that installs it.
     inside: HashMap<i32, Vec<i32>>,
     /// The number of filters of a task that has installed none itself, if the kernel reports it.
@@ -111,7 +111,7 @@ pub(crate) fn knows_memory() -> bool {
 
 /// The settings for handing over the calls of a guest with this filter, if possible: the filter must allow the calls by
 /// which the stub waits, and mustn't depend on addresses, which are those of trampolines.
-pub(crate) fn how(
+pub(crate) fn settings(
     program: &Program,
     evaluator: &Evaluator,
     spin: Spin,
@@ -130,7 +130,7 @@ pub(crate) fn how(
 }
 
 /// The same for guests whose calls raise a signal: their stubs may wait whatever the filter.
-pub(crate) fn how_by_signal(
+pub(crate) fn signal_settings(
     program: &Program,
     evaluator: &Evaluator,
     spin: Spin,
@@ -152,43 +152,43 @@ impl PatchSettings {
 impl<'a> Patching<'a> {
     /// The patching of a guest with this number of filters.
     pub(crate) fn new(
-        desk: &'a Desk<'a>,
+        dispatcher: &'a Dispatcher<'a>,
         filters: u32,
-        start: Box<dyn Fn(Seat) -> bool + 'a>,
+        start: Box<dyn Fn(Channel) -> bool + 'a>,
     ) -> Patching<'a> {
         Patching {
-            desk,
+            dispatcher,
             start,
             spaces: Spaces::default(),
-            seats: HashMap::new(),
+            channels: HashMap::new(),
             keys: 0,
             creators: HashMap::new(),
             forked: HashSet::new(),
             sites: Sites::default(),
-            looks: Attempts::default(),
+            backoff: Backoff::default(),
             inside: HashMap::new(),
             filters: machine::filters_with(filters),
         }
     }
 
-    pub(crate) const fn desk(&self) -> &'a Desk<'a> {
-        self.desk
+    pub(crate) const fn dispatcher(&self) -> &'a Dispatcher<'a> {
+        self.dispatcher
     }
 
     /// Registers a task by its FS base; the result of its call.
     pub(crate) fn hello(&mut self, tid: i32, known_by: u64) -> i64 {
-        let seated = self.seat(tid, known_by);
-        seated.map_or(-i64::from(libc::ENOSYS), |()| 0)
+        let opened = self.channel(tid, known_by);
+        opened.map_or(-i64::from(libc::ENOSYS), |()| 0)
     }
 
-    fn seat(&mut self, tid: i32, known_by: u64) -> Option<()> {
+    fn channel(&mut self, tid: i32, known_by: u64) -> Option<()> {
         self.keys += 1;
         let key = self.keys;
         let space = self.spaces.of_mut(tid)?;
         let entry = space.entry(tid, known_by)?;
         let taken = lock(&space.slots.free).pop();
         let slot = taken.and_then(|index| {
-            let seat = Seat {
+            let channel = Channel {
                 tid,
                 slots: Arc::clone(&space.slots),
                 index,
@@ -197,20 +197,20 @@ impl<'a> Patching<'a> {
                 copies: true,
                 numbers: None,
             };
-            seat.slot().reset(key, &self.desk.how.pace);
-            if !(self.start)(seat.clone()) {
+            channel.slot().reset(key, &self.dispatcher.settings.pace);
+            if !(self.start)(channel.clone()) {
                 lock(&space.slots.free).push(index);
                 return None;
             }
-            let seats = self.seats.entry(tid).or_default();
-            seats.retain(|(former, seat)| {
+            let channels = self.channels.entry(tid).or_default();
+            channels.retain(|(former, channel)| {
                 let is_in_call = *former != entry && space.is_in_use(tid, *former);
                 if !is_in_call {
-                    seat.close();
+                    channel.close();
                 }
                 is_in_call
             });
-            seats.push((entry, seat));
+            channels.push((entry, channel));
             Some(space.slot_address(index))
         });
         // Without a slot, the thread's calls stop.
@@ -222,13 +222,13 @@ impl<'a> Patching<'a> {
         let Some(parent) = parent else {
             return;
         };
-        let seats = self.seats.values().flatten().map(|(_, seat)| seat);
-        let forked = |space: &Space| space.forked(parent, seats);
+        let channels = self.channels.values().flatten().map(|(_, channel)| channel);
+        let forked = |space: &Space| space.forked(parent, channels);
         match self.spaces.created(tid, parent, forked) {
-            Some(Inherited::Same) => {
+            Some(Inheritance::Same) => {
                 self.creators.insert(tid, parent);
             }
-            Some(Inherited::Copy) => {
+            Some(Inheritance::Copy) => {
                 self.forked.insert(tid);
             }
             None => {}
@@ -267,7 +267,7 @@ impl<'a> Patching<'a> {
             && ![tid, creator].contains(&owner)
         {
             space.forget(owner);
-            self.close_seats(owner);
+            self.close_channels(owner);
         }
         Ok(())
     }
@@ -276,7 +276,7 @@ impl<'a> Patching<'a> {
     fn separate(&mut self, tracer: &mut dyn TaskStopper, stopped: &Stopped) -> Result<(), Refusal> {
         let tid = stopped.tracee().tid();
         let space = self.spaces.of_mut(tid).ok_or(Refusal::Refused)?;
-        let mut injection = Injection::begin_new(stopped, self.desk.evaluator)?;
+        let mut injection = Injection::begin_new(stopped, self.dispatcher.evaluator)?;
         let ip = injection.ip();
         let mut next = |tid| tracer.next_stop(tid);
         let separated = space.separate(tid, &mut injection, &mut next);
@@ -309,21 +309,21 @@ impl<'a> Patching<'a> {
         Ok(true)
     }
 
-    fn close_seats(&mut self, tid: i32) {
-        for (_, seat) in self.seats.remove(&tid).unwrap_or_default() {
-            seat.close();
+    fn close_channels(&mut self, tid: i32) {
+        for (_, channel) in self.channels.remove(&tid).unwrap_or_default() {
+            channel.close();
         }
     }
 
     /// Handles a task that has ended, or has executed another program.
     pub(crate) fn left(&mut self, tid: i32) {
-        self.close_seats(tid);
+        self.close_channels(tid);
         self.creators.remove(&tid);
         self.forked.remove(&tid);
         self.inside.remove(&tid);
-        self.looks.end(tid);
-        self.desk.orders.left(tid);
-        if let Left::Others(space) = self.spaces.left(tid) {
+        self.backoff.end(tid);
+        self.dispatcher.permits.left(tid);
+        if let Departure::Others(space) = self.spaces.left(tid) {
             space.forget(tid);
         }
     }
@@ -336,7 +336,7 @@ impl<'a> Patching<'a> {
         call: &SeccompData,
     ) -> Result<(), TraceError> {
         let tid = stopped.tracee().tid();
-        if self.desk.is_unpatched() {
+        if self.dispatcher.is_unpatched() {
             return self.put_back(tracer, tid).map(|_| ());
         }
         if !self.sites.is_due(call) || self.is_awaited(tid) || self.is_confined(tid) {
@@ -366,7 +366,7 @@ impl<'a> Patching<'a> {
     /// Whether a task that shares the memory of `tid` waits to install a filter: then no thread may enter trampolines
     /// any more.
     fn is_awaited(&self, tid: i32) -> bool {
-        let mut waiting = self.looks.tasks();
+        let mut waiting = self.backoff.tasks();
         waiting.any(|one| self.spaces.are_same(one, tid))
     }
 
@@ -400,11 +400,11 @@ impl<'a> Patching<'a> {
         of_all: bool,
     ) -> Result<bool, TraceError> {
         let tid = stopped.tracee().tid();
-        let is_back = self.put_back(tracer, tid)? || self.looks.are_enough(tid);
+        let is_back = self.put_back(tracer, tid)? || self.backoff.is_exhausted(tid);
         let is_ready = is_back && (!of_all || self.is_clear_of(tracer, tid)?);
         match is_ready {
-            true => self.looks.end(tid),
-            false => self.looks.pause(tid),
+            true => self.backoff.end(tid),
+            false => self.backoff.pause(tid),
         }
         Ok(is_ready)
     }
@@ -438,7 +438,7 @@ impl<'a> Patching<'a> {
                 self.inside.insert(tid, inside);
             }
         } else {
-            is_clear = self.looks.are_enough(tid);
+            is_clear = self.backoff.is_exhausted(tid);
         }
         Ok(is_clear)
     }
@@ -460,7 +460,7 @@ impl<'a> Patching<'a> {
         let signals = if has_area {
             Vec::new()
         } else {
-            let mut injection = Injection::begin(stopped, self.desk.evaluator)?;
+            let mut injection = Injection::begin(stopped, self.dispatcher.evaluator)?;
             let ip = injection.ip();
             let mut next = |tid| tracer.next_stop(tid);
             let prepared = self.prepare(tid, plan, &mut injection, &mut next);
@@ -493,14 +493,14 @@ impl<'a> Patching<'a> {
         }
         let space = self.spaces.of_mut(tid).ok_or(Refusal::Refused)?;
         let at = plan.place_of_area(tid).ok_or(Refusal::Refused)?;
-        space.add_area(tid, at, &self.desk.how.numbers, injection, next)
+        space.add_area(tid, at, &self.dispatcher.settings.numbers, injection, next)
     }
 }
 
 impl Drop for Patching<'_> {
     fn drop(&mut self) {
-        for (_, seat) in self.seats.values().flatten() {
-            seat.close();
+        for (_, channel) in self.channels.values().flatten() {
+            channel.close();
         }
     }
 }

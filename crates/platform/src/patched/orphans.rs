@@ -18,11 +18,11 @@ use tamis_kernel::tracee::{
 };
 use tamis_kernel::{Ended, Errno};
 
+use super::dispatcher::lock;
 use super::inject::{ORIG_RAX, RAX, Words};
-use super::serve::lock;
 
 /// The tasks that are traced.
-pub(crate) struct Heirs {
+pub(crate) struct OrphanTracer {
     /// The guest's first process.
     first: i32,
     tasks: Mutex<Tasks>,
@@ -34,7 +34,7 @@ struct Tasks {
     /// kernel's information isn't used: a task can let its parent trace it.
     tracers: BTreeMap<i32, ThreadId>,
     /// The threads that wait for a task to trace.
-    idle: Vec<Sender<Heir>>,
+    idle: Vec<Sender<TraceRequest>>,
     /// Whether all tasks are being killed.
     is_ending: bool,
     /// The end of the first process, if it was reaped here.
@@ -43,17 +43,17 @@ struct Tasks {
 
 /// A task to be traced.
 #[derive(Debug)]
-pub(crate) struct Heir {
+pub(crate) struct TraceRequest {
     tid: i32,
     /// Whether it is only traced until it has created a process.
     is_parent: bool,
     is_traced: Sender<Result<(), TraceError>>,
 }
 
-impl Heirs {
-    /// The heirs of a guest with this first process.
-    pub(crate) fn new(first: i32) -> Heirs {
-        Heirs {
+impl OrphanTracer {
+    /// The tracer of a guest with this first process.
+    pub(crate) fn new(first: i32) -> OrphanTracer {
+        OrphanTracer {
             first,
             tasks: Mutex::default(),
         }
@@ -73,7 +73,7 @@ impl Heirs {
         &self,
         tid: i32,
         is_parent: bool,
-        start: &dyn Fn(Heir) -> bool,
+        start: &dyn Fn(TraceRequest) -> bool,
     ) -> Result<(), TraceError> {
         if lock(&self.tasks).tracers.contains_key(&tid) {
             return Ok(());
@@ -83,7 +83,7 @@ impl Heirs {
             errno: Errno(errno),
         };
         let (is_traced, answer) = mpsc::channel();
-        let heir = Heir {
+        let request = TraceRequest {
             tid,
             is_parent,
             is_traced,
@@ -91,10 +91,10 @@ impl Heirs {
         let idle = lock(&self.tasks).idle.pop();
         // An idle thread waits until the guest ends.
         let left = match idle {
-            Some(idle) => idle.send(heir).err().map(|unsent| unsent.0),
-            None => Some(heir),
+            Some(idle) => idle.send(request).err().map(|unsent| unsent.0),
+            None => Some(request),
         };
-        if left.is_some_and(|heir| !start(heir)) {
+        if left.is_some_and(|request| !start(request)) {
             return Err(failed(libc::EAGAIN));
         }
         answer.recv().unwrap_or(Err(failed(libc::ESRCH)))
@@ -102,12 +102,12 @@ impl Heirs {
 
     /// Traces a task and its descendants until none is left, and then others, until the guest ends or enough threads
     /// wait.
-    pub(crate) fn trace(&self, heir: Heir) {
+    pub(crate) fn trace(&self, request: TraceRequest) {
         const ENOUGH: usize = 2;
-        let mut next = Some(heir);
-        while let Some(heir) = next {
-            self.trace_one(&heir);
-            let (sender, heirs) = mpsc::channel();
+        let mut next = Some(request);
+        while let Some(request) = next {
+            self.trace_one(&request);
+            let (sender, requests) = mpsc::channel();
             {
                 let mut tasks = lock(&self.tasks);
                 if tasks.is_ending || tasks.idle.len() >= ENOUGH {
@@ -115,25 +115,25 @@ impl Heirs {
                 }
                 tasks.idle.push(sender);
             }
-            next = heirs.recv().ok();
+            next = requests.recv().ok();
         }
     }
 
     /// Traces a task and its descendants until none is left.
-    fn trace_one(&self, heir: &Heir) {
+    fn trace_one(&self, request: &TraceRequest) {
         let options = TraceOptions::EXIT_KILL
             | TraceOptions::FORK
             | TraceOptions::VFORK
             | TraceOptions::CLONE
             | TraceOptions::EXEC;
-        let seized = Tracee::seize(heir.tid, options).map(|_| ());
+        let seized = Tracee::seize(request.tid, options).map(|_| ());
         let tracer = thread::current().id();
         let is_traced = seized.is_ok();
         if is_traced {
-            lock(&self.tasks).tracers.insert(heir.tid, tracer);
+            lock(&self.tasks).tracers.insert(request.tid, tracer);
         }
         // The receiver is the thread that requested the tracing.
-        let _ = heir.is_traced.send(seized);
+        let _ = request.is_traced.send(seized);
         while is_traced && let Ok(tracee) = tracee::next() {
             // The number of a task may be reused once its end has been reaped.
             let mut tasks = lock(&self.tasks);
@@ -144,7 +144,7 @@ impl Heirs {
                 Ok(Some(Event::Stopped(stopped))) => {
                     tasks.renumber(&stopped, tracer);
                     // A request fails only for a task that has been killed.
-                    if on_stop(stopped, heir) == Ok(true) {
+                    if on_stop(stopped, request) == Ok(true) {
                         tasks.forget(tracee.tid(), tracer);
                     }
                 }
@@ -194,8 +194,8 @@ impl Tasks {
 }
 
 /// Resumes a task; returns whether it was detached.
-fn on_stop(stopped: Stopped, heir: &Heir) -> Result<bool, TraceError> {
-    let is_parent = heir.is_parent && stopped.tracee().tid() == heir.tid;
+fn on_stop(stopped: Stopped, request: &TraceRequest) -> Result<bool, TraceError> {
+    let is_parent = request.is_parent && stopped.tracee().tid() == request.tid;
     match stopped.stop() {
         Stop::Group(_) => stopped.listen().map(|()| false),
         Stop::Fork | Stop::Vfork | Stop::Clone if is_parent => stopped.detach(None).map(|()| true),

@@ -187,11 +187,16 @@ impl Plan {
     }
 
     /// Writes a trampoline and the jump to it.
-    pub(super) fn put(&self, tid: i32, places: &Places, trampoline: Trampoline) -> Option<Put> {
+    pub(super) fn put(
+        &self,
+        tid: i32,
+        places: &Places,
+        trampoline: Trampoline,
+    ) -> Option<AppliedPatch> {
         let patch = trampoline::patch(&self.window, places)?;
         memory::overwrite(tid, places.own, &trampoline.code).ok()?;
         memory::overwrite(tid, places.window, &patch).ok()?;
-        Some(Put {
+        Some(AppliedPatch {
             window: self.window.clone(),
             start: places.window,
             own: places.own,
@@ -203,7 +208,7 @@ impl Plan {
 
 /// A patched site.
 #[derive(Debug)]
-pub(super) struct Put {
+pub(super) struct AppliedPatch {
     window: Window,
     start: u64,
     own: u64,
@@ -211,7 +216,7 @@ pub(super) struct Put {
     patch: Vec<u8>,
 }
 
-impl Put {
+impl AppliedPatch {
     /// Moves stopped threads that are between the replaced instructions to the trampoline.
     pub(super) fn move_threads<'s>(
         &self,
@@ -246,7 +251,7 @@ pub(super) struct Patch {
 }
 
 impl Patch {
-    pub(super) fn from_plan(plan: &Plan, put: &Put) -> Patch {
+    pub(super) fn from_plan(plan: &Plan, put: &AppliedPatch) -> Patch {
         Patch {
             start: put.start,
             former: plan.expected.clone(),

@@ -44,7 +44,7 @@ pub(crate) struct Slot {
 }
 
 /// The first bytes of a slot, up to an answer.
-pub(crate) type Begin = [u8; 24];
+pub(crate) type RequestBytes = [u8; 24];
 
 // SAFETY: atomic numbers only.
 #[expect(unsafe_code, reason = "a promise about the fields above")]
@@ -61,7 +61,7 @@ pub(crate) struct Request {
 
 /// An answer to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answered {
+pub(crate) enum Reply {
     /// The call returns this value.
     Value(i64),
     /// The guest makes the call, and the kernel decides.
@@ -91,14 +91,14 @@ impl Slot {
     /// The initial contents of a forked process's slot in place of this one. They hold the answer that its parent has
     /// got, which the child may be about to read where a signal handler has forked; otherwise they make the guest make
     /// its call itself. The slot has no key, so a guest that is about to hand a call over makes its call itself, too.
-    pub(crate) fn of_forked(&self) -> Begin {
+    pub(crate) fn of_forked(&self) -> RequestBytes {
         let is_answered = self.turn.load(Ordering::Acquire) == ANSWERED
             && self.word.load(Ordering::Relaxed) == stub::ANSWER_VALUE;
         let (word, value) = match is_answered {
             true => (stub::ANSWER_VALUE, self.values[0].load(Ordering::Relaxed)),
             false => (stub::ANSWER_BY_KERNEL, 0),
         };
-        let mut bytes = Begin::default();
+        let mut bytes = RequestBytes::default();
         bytes[..4].copy_from_slice(&ANSWERED.to_le_bytes());
         bytes[4..8].copy_from_slice(&word.to_le_bytes());
         bytes[16..].copy_from_slice(&value.to_le_bytes());
@@ -206,10 +206,10 @@ impl Slot {
     }
 
     /// Answers the request. `of_guest` is the pace of the guest's waiting.
-    pub(crate) fn answer(&self, answer: Answered, of_guest: &mut Pace) {
+    pub(crate) fn answer(&self, answer: Reply, of_guest: &mut Pace) {
         let (word, value) = match answer {
-            Answered::Value(value) => (stub::ANSWER_VALUE, value),
-            Answered::ByKernel => (stub::ANSWER_BY_KERNEL, 0),
+            Reply::Value(value) => (stub::ANSWER_VALUE, value),
+            Reply::ByKernel => (stub::ANSWER_BY_KERNEL, 0),
         };
         self.word.store(word, Ordering::Relaxed);
         self.values[0].store(value as u64, Ordering::Relaxed);
@@ -240,7 +240,7 @@ impl Slot {
         mut wait: impl FnMut(&AtomicU32, u32),
         wake: impl Fn(&AtomicU32),
         pass: impl Fn(),
-    ) -> Answered {
+    ) -> Reply {
         self.word.store(request.nr, Ordering::Relaxed);
         self.site.store(request.site, Ordering::Relaxed);
         for (place, arg) in self.values.iter().zip(request.args) {
@@ -273,8 +273,8 @@ impl Slot {
             self.guest_sleeps.store(0, Ordering::Relaxed);
         }
         match self.word.load(Ordering::Relaxed) {
-            stub::ANSWER_VALUE => Answered::Value(self.values[0].load(Ordering::Relaxed) as i64),
-            _ => Answered::ByKernel,
+            stub::ANSWER_VALUE => Reply::Value(self.values[0].load(Ordering::Relaxed) as i64),
+            _ => Reply::ByKernel,
         }
     }
 
@@ -334,7 +334,7 @@ mod tests {
         let slot = Slot::default();
         let never = Pace::new(Spin::Never, false, false);
         slot.guest_sleeps.store(1, Ordering::Relaxed);
-        slot.answer(Answered::Value(6), &mut never.clone());
+        slot.answer(Reply::Value(6), &mut never.clone());
         assert_eq!(slot.guest_sleeps.load(Ordering::Relaxed), 1);
         slot.supervisor_sleeps.store(1, Ordering::Relaxed);
         let (request, woken) = (
@@ -345,9 +345,9 @@ mod tests {
             },
             AtomicU32::new(0),
         );
-        let answer = |_: &AtomicU32, _| slot.answer(Answered::Value(7), &mut never.clone());
+        let answer = |_: &AtomicU32, _| slot.answer(Reply::Value(7), &mut never.clone());
         let wake = |_: &AtomicU32| woken.store(1, Ordering::Relaxed);
-        assert_eq!(slot.ask(&request, answer, wake, || ()), Answered::Value(7));
+        assert_eq!(slot.ask(&request, answer, wake, || ()), Reply::Value(7));
         let words = [&slot.supervisor_sleeps, &slot.guest_sleeps, &woken];
         assert_eq!(words.map(|word| word.load(Ordering::Relaxed)), [1, 0, 1]);
     }

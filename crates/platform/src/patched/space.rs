@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use tamis_kernel::memory;
 
 use super::area::{self, Area, Numbers};
+use super::dispatcher::{Channel, GuestAddresses, Slots, lock};
 use super::inject::{Injection, NextStop, Refusal};
-use super::serve::{Known, Seat, Slots, lock};
-use super::sites::{Patch, Plan, Put};
-use super::slot::{Begin, Slot};
+use super::sites::{AppliedPatch, Patch, Plan};
+use super::slot::{RequestBytes, Slot};
 use super::trampoline::{Places, Trampoline};
 use crate::sys::shared::{Atomic, Shared};
 use crate::sys::stub;
@@ -30,7 +30,7 @@ pub(super) struct Space {
     pub(super) slots: Arc<Slots>,
     /// The slots of calls in which this process or an ancestor was forked, with their initial contents. They are never
     /// assigned to a thread, nor in processes that this one forks: the end of such a call isn't visible.
-    forked_in: Vec<(usize, Begin)>,
+    forked_in: Vec<(usize, RequestBytes)>,
     slots_at: u64,
     threads_at: u64,
     /// The FS base and number of the thread of each entry of the table of threads.
@@ -38,7 +38,7 @@ pub(super) struct Space {
     areas: Vec<Area>,
     /// The patches of patched sites.
     patches: Vec<Patch>,
-    pub(super) known: Arc<Mutex<Known>>,
+    pub(super) known: Arc<Mutex<GuestAddresses>>,
 }
 
 impl Space {
@@ -71,13 +71,17 @@ impl Space {
     /// The space of a process that a stopped task with this one has forked, whose table of threads is empty. It uses
     /// its parent's slots until it is [separated](Self::separate). The fork may be that of a signal handler that has
     /// interrupted a call.
-    pub(super) fn forked<'a>(&self, tid: i32, seats: impl Iterator<Item = &'a Seat>) -> Space {
+    pub(super) fn forked<'a>(
+        &self,
+        tid: i32,
+        channels: impl Iterator<Item = &'a Channel>,
+    ) -> Space {
         let used = self.entries.iter();
         let used = used.filter(|(index, _)| self.is_in_use(tid, **index));
         let in_calls: HashSet<i32> = used.map(|(_, (_, thread))| *thread).collect();
-        let here = seats.filter(|seat| Arc::ptr_eq(&seat.slots, &self.slots));
-        let here = here.filter(|seat| in_calls.contains(&seat.tid));
-        let in_calls = here.map(|seat| (seat.index, seat.slot().of_forked()));
+        let here = channels.filter(|channel| Arc::ptr_eq(&channel.slots, &self.slots));
+        let here = here.filter(|channel| in_calls.contains(&channel.tid));
+        let in_calls = here.map(|channel| (channel.index, channel.slot().of_forked()));
         Space {
             slots: Arc::clone(&self.slots),
             forked_in: self.forked_in.iter().copied().chain(in_calls).collect(),
@@ -230,7 +234,7 @@ impl Space {
     }
 
     /// Patches a site.
-    pub(super) fn patch(&mut self, tid: i32, plan: &Plan) -> Option<Put> {
+    pub(super) fn patch(&mut self, tid: i32, plan: &Plan) -> Option<AppliedPatch> {
         let index = self.area_for(&plan.mapping)?;
         let area = &mut self.areas[index];
         let start = plan.place().start;
@@ -251,7 +255,7 @@ impl Space {
 }
 
 /// Slots that are all free except these.
-fn all_but(memory: Shared<Slot>, taken: &[(usize, Begin)]) -> Arc<Slots> {
+fn all_but(memory: Shared<Slot>, taken: &[(usize, RequestBytes)]) -> Arc<Slots> {
     let is_free = |index: &usize| taken.iter().all(|(one, _)| one != index);
     Arc::new(Slots {
         memory: Arc::new(memory),

@@ -15,7 +15,7 @@ pub(super) struct Spaces<S> {
 
 /// The address space of a new task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Inherited {
+pub(super) enum Inheritance {
     /// The space of its creator.
     Same,
     /// A copy of that space.
@@ -24,7 +24,7 @@ pub(super) enum Inherited {
 
 /// The address space that a task has left.
 #[derive(Debug)]
-pub(super) enum Left<'a, S> {
+pub(super) enum Departure<'a, S> {
     /// It had no contents.
     Nothing,
     /// The task was the last one in it.
@@ -82,27 +82,29 @@ impl<S> Spaces<S> {
         tid: i32,
         creator: i32,
         copy: impl FnOnce(&S) -> S,
-    ) -> Option<Inherited> {
+    ) -> Option<Inheritance> {
         let space = self.space(creator)?;
         if memory::is_shared(tid, creator).ok()? {
             self.join(creator, [tid]);
-            return Some(Inherited::Same);
+            return Some(Inheritance::Same);
         }
         let copy = copy(space);
         self.add(tid, copy);
-        Some(Inherited::Copy)
+        Some(Inheritance::Copy)
     }
 
     /// Handles a task that has ended, or has executed another program.
-    pub(super) fn left(&mut self, tid: i32) -> Left<'_, S> {
+    pub(super) fn left(&mut self, tid: i32) -> Departure<'_, S> {
         let Some(id) = self.tasks.remove(&tid) else {
-            return Left::Nothing;
+            return Departure::Nothing;
         };
         if !self.tasks.values().any(|other| *other == id) {
             self.spaces.remove(&id);
-            return Left::Gone;
+            return Departure::Gone;
         }
-        self.spaces.get_mut(&id).map_or(Left::Nothing, Left::Others)
+        self.spaces
+            .get_mut(&id)
+            .map_or(Departure::Nothing, Departure::Others)
     }
 }
 
@@ -115,16 +117,16 @@ mod tests {
         const OWN: i32 = 0;
         let own = std::process::id() as i32;
         let mut spaces = Spaces::default();
-        assert!(matches!(spaces.left(own), Left::Nothing));
+        assert!(matches!(spaces.left(own), Departure::Nothing));
         spaces.add(OWN, 'a');
         spaces.join(OWN, [own, 1]);
         spaces.add(2, 'b');
         assert!(spaces.are_same(1, own) && !spaces.are_same(1, 2) && !spaces.are_same(3, 4));
         // A task shares its memory with itself.
-        assert_eq!(spaces.created(own, own, |_| 'c'), Some(Inherited::Same));
-        assert!(matches!(spaces.left(OWN), Left::Others('a')));
-        assert!(matches!(spaces.left(own), Left::Others('a')));
-        assert!(matches!(spaces.left(1), Left::Gone));
+        assert_eq!(spaces.created(own, own, |_| 'c'), Some(Inheritance::Same));
+        assert!(matches!(spaces.left(OWN), Departure::Others('a')));
+        assert!(matches!(spaces.left(own), Departure::Others('a')));
+        assert!(matches!(spaces.left(1), Departure::Gone));
         assert_eq!((spaces.space(1), spaces.space(2)), (None, Some(&'b')));
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Places {
 
 /// The addresses that a counting trampoline uses.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CounterAddresses {
     /// The counts, by the calls' numbers.
     pub(crate) counts: u64,
     /// The number of counts.
@@ -55,7 +55,7 @@ impl Trampoline {
     pub(crate) fn counting(
         window: &Window,
         places: &Places,
-        counted: &Counted,
+        counted: &CounterAddresses,
     ) -> Option<Trampoline> {
         // lea rsp, [rsp - 128]: below the red zone
         const DOWN: [u8; 5] = [0x48, 0x8d, 0x64, 0x24, 0x80];

@@ -26,8 +26,8 @@ use crate::error::{PlatformError, Unavailable};
 use crate::in_process::{self, calls, filter::MASKS};
 use crate::offsets::reads_ip;
 use crate::patched::Numbers;
-use crate::patched::seats::Answers;
-use crate::patched::serve::{Handler, Slots};
+use crate::patched::channels::StubInterface;
+use crate::patched::dispatcher::{Handler, Slots};
 use crate::platform::{Guest, Options, Platform};
 use crate::probe;
 use crate::supervisor::Supervisor;
@@ -98,7 +98,7 @@ impl Platform for Stub {
         let start = Start {
             body: Some(&body),
             filter: Some(&filter),
-            stub: Some(Answers {
+            stub: Some(StubInterface {
                 evaluator: &evaluator,
                 slots: &slots,
                 may_leave: filter::may_leave,

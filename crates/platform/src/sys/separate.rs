@@ -13,9 +13,9 @@ use tamis_kernel::Errno;
 use tamis_kernel::spawn::Body;
 
 use crate::in_process::Program;
-use crate::in_process::calls::{Calls, Far, Thread as Caller};
+use crate::in_process::calls::{Calls, RemoteSupervisor, Thread as Caller};
 use crate::patched::Tables;
-use crate::patched::slot::{Answered, Request, Slot};
+use crate::patched::slot::{Reply, Request, Slot};
 use crate::sys::guest;
 use crate::sys::load::load;
 use crate::sys::mappings::{Mapping, for_each_mapping};
@@ -152,7 +152,7 @@ impl Link {
     }
 }
 
-impl Far for Link {
+impl RemoteSupervisor for Link {
     fn ask(&self, thread: &mut Caller, call: &SeccompData) -> Option<i64> {
         let nr = call.nr as usize;
         if call.arch != Arch::X86_64.audit() {
@@ -181,8 +181,8 @@ impl Far for Link {
         let answered = slot.ask(&request, wait, wake, pass);
         own.is_busy.store(false, Ordering::Release);
         match answered {
-            Answered::Value(value) => Some(value),
-            Answered::ByKernel => None,
+            Reply::Value(value) => Some(value),
+            Reply::ByKernel => None,
         }
     }
 

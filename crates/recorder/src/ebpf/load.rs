@@ -19,14 +19,14 @@ const COLUMNS: [(&str, &str); 2] = [
 
 /// A column that isn't recorded, because its program can't be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingColumn {
     /// The column, as a noun phrase in the plural.
     pub column: &'static str,
     /// The reason why the program can't be loaded.
     pub reason: Unavailable,
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} are not recorded: {}", self.column, self.reason)
     }
@@ -60,7 +60,7 @@ pub(super) fn programs<const N: usize>(
 pub(super) fn attach(
     programs: impl Iterator<Item = Program>,
     assemble: impl Fn(&str) -> Result<Vec<Insn>, String>,
-) -> Result<(Vec<Attached>, Vec<Missing>), Unavailable> {
+) -> Result<(Vec<Attached>, Vec<MissingColumn>), Unavailable> {
     let (mut attached, mut missing) = (Vec::new(), Vec::new());
     for program in programs {
         let column = COLUMNS
@@ -69,7 +69,7 @@ pub(super) fn attach(
         match (attach_one(&program, &assemble), column) {
             (Ok(one), _) => attached.push(one),
             (Err(reason), Some((_, column))) if !reason.is_denied() => {
-                missing.push(Missing { column, reason });
+                missing.push(MissingColumn { column, reason });
             }
             (Err(reason), _) => return Err(reason),
         }

@@ -27,9 +27,9 @@ use tamis_kernel::Errno;
 use tamis_kernel::bpf::{self, Array, Attached, Counts, LoadError};
 use tamis_profile::{Profile, Times, interest};
 
-use crate::recording::{Lost, MAX_VALUES, Recording, Signalled};
+use crate::recording::{LostEvents, MAX_VALUES, Recording, Signalled};
 pub use btf::{Btf, BtfError};
-pub use load::Missing;
+pub use load::MissingColumn;
 use programs::{Facts, INTERFACES, ROW_WORDS, ROWS, TIME_WORDS, TRACEPOINTS};
 use tasks::Tasks;
 pub use view::Viewer;
@@ -81,7 +81,7 @@ pub struct Cgroup {
 #[derive(Debug)]
 pub struct Recorder {
     attached: Vec<Attached>,
-    missing: Vec<Missing>,
+    missing: Vec<MissingColumn>,
     options: Options,
     cpus: usize,
     tasks: Tasks,
@@ -263,7 +263,7 @@ impl Recorder {
     }
 
     /// The columns that aren't recorded, because this kernel rejects their programs.
-    pub fn missing(&self) -> &[Missing] {
+    pub fn missing(&self) -> &[MissingColumn] {
         &self.missing
     }
 
@@ -300,7 +300,7 @@ impl Recorder {
         {
             recording.profile.call_mut(ARCHES[0], execve).count += total(programs::BEGUN);
         }
-        recording.lost = Lost {
+        recording.lost = LostEvents {
             counts: total(programs::LOST),
             times: total(programs::LOST_TIMES),
             events: self.misses()?,

@@ -20,8 +20,8 @@ use super::view_programs::{
     OUTPUT_SHIFT, PIECE_BYTES, PIECE_COUNT, PIECES, PROCESS, RENUMBERED, RESULT, SIGNALLED,
     THREADS, TIME, TRACEPOINTS, all, assemble,
 };
-use super::{Missing, Options, Start, Unavailable, call, facts, load, rows};
-use crate::view::{Following, Len, Outcome, Sink, Wanted};
+use super::{MissingColumn, Options, Start, Unavailable, call, facts, load, rows};
+use crate::view::{CallTracker, Outcome, PieceLength, ReadMemory, Sink};
 
 /// The size of the buffer for unread records.
 const RING_BYTES: u32 = 1 << 24;
@@ -30,7 +30,7 @@ const RING_BYTES: u32 = 1 << 24;
 #[derive(Debug)]
 pub struct Viewer {
     _attached: Vec<Attached>,
-    missing: Vec<Missing>,
+    missing: Vec<MissingColumn>,
     tasks: Tasks,
     ring: Ring,
     _wanted: Array,
@@ -74,7 +74,7 @@ impl Viewer {
     }
 
     /// The events that aren't shown, because this kernel rejects their programs.
-    pub fn missing(&self) -> &[Missing] {
+    pub fn missing(&self) -> &[MissingColumn] {
         &self.missing
     }
 
@@ -89,7 +89,7 @@ impl Viewer {
     }
 
     /// Reports the events since the last call.
-    pub fn tell<S: Sink>(&mut self, following: &mut Following<S>) {
+    pub fn tell<S: Sink>(&mut self, following: &mut CallTracker<S>) {
         let leaders = &mut self.leaders;
         self.ring.drain(|record| {
             if let Some(event) = Event::parse(record) {
@@ -122,7 +122,7 @@ impl<'r> Event<'r> {
         })
     }
 
-    fn tell<S: Sink>(&self, following: &mut Following<S>, leaders: &mut BTreeSet<i32>) {
+    fn tell<S: Sink>(&self, following: &mut CallTracker<S>, leaders: &mut BTreeSet<i32>) {
         let read = |address: u64, buffer: &mut [u8]| self.read(address, buffer);
         let result = word(self.bytes, RESULT).unwrap_or(0) as i64;
         let outcome = match result {
@@ -167,7 +167,7 @@ impl<'r> Event<'r> {
     /// of them, whose status is that of the process, unless one of them executes a program and takes its number.
     fn ended<S: Sink>(
         &self,
-        following: &mut Following<S>,
+        following: &mut CallTracker<S>,
         leaders: &mut BTreeSet<i32>,
         how: Ended,
     ) {
@@ -248,15 +248,15 @@ fn wanted(array: Array) -> Array {
 }
 
 /// The array's word for these pieces.
-fn word_of(wanted: &Wanted) -> u64 {
-    let fixed = |len: Len| match len {
-        Len::Fixed(bytes) => bytes.div_ceil(FIXED_UNIT) as u64,
+fn word_of(wanted: &ReadMemory) -> u64 {
+    let fixed = |len: PieceLength| match len {
+        PieceLength::Fixed(bytes) => bytes.div_ceil(FIXED_UNIT) as u64,
         _ => 0,
     };
     let mut word = 0;
     for (piece, (place, len)) in wanted.pieces.iter().take(PIECE_COUNT).enumerate() {
         let register = match len {
-            Len::Register(len) => u64::from(len + 1),
+            PieceLength::Register(len) => u64::from(len + 1),
             _ => 0,
         };
         word |= (u64::from(place + 1) | register << 8) << (16 * piece);

@@ -9,7 +9,7 @@ use tamis_abi::{Arch, SeccompData};
 use super::address;
 use super::memory::{self, Read};
 use super::shape::{self, Kind, Place, Shape};
-use super::structure::{self, Behind, Form, When};
+use super::structure::{self, CallMemory, Form, Validity};
 use super::symbols;
 use super::text::quoted;
 
@@ -30,12 +30,12 @@ pub struct Argument {
     /// The value of the register, or of both registers of a 64-bit argument on 32-bit architectures.
     pub raw: u64,
     /// The decoded value.
-    pub shown: Shown,
+    pub shown: DecodedValue,
 }
 
 /// The decoded value of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum DecodedValue {
     /// A number.
     Signed(i64),
     /// An unsigned number.
@@ -74,35 +74,37 @@ pub enum Shown {
     LaterLen(i32),
 }
 
-impl Shown {
+impl DecodedValue {
     /// Whether it is unknown until the call returns.
     pub const fn is_later(&self) -> bool {
-        matches!(self, Shown::Later | Shown::LaterLen(_))
+        matches!(self, DecodedValue::Later | DecodedValue::LaterLen(_))
     }
 
     /// The value as strace prints it.
     pub fn text(&self) -> String {
         match self {
-            Shown::Signed(number) => number.to_string(),
-            Shown::Unsigned(number) => number.to_string(),
-            Shown::Bits(0) => "0".to_owned(),
-            Shown::Bits(bits) => format!("{bits:#x}"),
-            Shown::Mode(mode) => format!("0{mode:02o}"),
-            Shown::Pointer(0) => "NULL".to_owned(),
-            Shown::Pointer(address) => format!("{address:#x}"),
-            Shown::Symbol(text) | Shown::Address(text) | Shown::Structure(text) => text.to_string(),
-            Shown::Bytes { bytes, is_cut } => quoted(bytes, *is_cut),
-            Shown::Strings { strings, is_cut } => {
+            DecodedValue::Signed(number) => number.to_string(),
+            DecodedValue::Unsigned(number) => number.to_string(),
+            DecodedValue::Bits(0) => "0".to_owned(),
+            DecodedValue::Bits(bits) => format!("{bits:#x}"),
+            DecodedValue::Mode(mode) => format!("0{mode:02o}"),
+            DecodedValue::Pointer(0) => "NULL".to_owned(),
+            DecodedValue::Pointer(address) => format!("{address:#x}"),
+            DecodedValue::Symbol(text)
+            | DecodedValue::Address(text)
+            | DecodedValue::Structure(text) => text.to_string(),
+            DecodedValue::Bytes { bytes, is_cut } => quoted(bytes, *is_cut),
+            DecodedValue::Strings { strings, is_cut } => {
                 let quoted = strings.iter().map(|(text, is_cut)| quoted(text, *is_cut));
                 let mut shown: Vec<String> = quoted.collect();
                 shown.extend(is_cut.then(|| "...".to_owned()));
                 format!("[{}]", shown.join(", "))
             }
-            Shown::Environment(address, count) => {
+            DecodedValue::Environment(address, count) => {
                 let unit = if *count == 1 { "var" } else { "vars" };
                 format!("{address:#x} /* {count} {unit} */")
             }
-            Shown::Later | Shown::LaterLen(_) => String::new(),
+            DecodedValue::Later | DecodedValue::LaterLen(_) => String::new(),
         }
     }
 }
@@ -170,7 +172,7 @@ impl Decoder {
                 .map(|raw| Argument {
                     name: "",
                     raw: *raw,
-                    shown: Shown::Bits(*raw),
+                    shown: DecodedValue::Bits(*raw),
                 })
                 .collect();
         };
@@ -201,7 +203,7 @@ impl Decoder {
             let places = shape.places.iter().flatten();
             for (arg, place) in args.iter_mut().zip(places) {
                 let is_text = matches!(place.kind, Kind::Path | Kind::Text);
-                if is_text && arg.raw != 0 && arg.shown == Shown::Pointer(arg.raw) {
+                if is_text && arg.raw != 0 && arg.shown == DecodedValue::Pointer(arg.raw) {
                     arg.shown = self.shown(&shape, place, call, arg.raw, read);
                 }
             }
@@ -212,8 +214,8 @@ impl Decoder {
         let uncounted = i64::from(is_terminated);
         let places = shape.iter().flat_map(|shape| shape.places.iter().flatten());
         for (arg, place) in args.iter_mut().zip(places) {
-            if let (Shown::LaterLen(had), Some(read)) = (&arg.shown, read) {
-                arg.shown = Shown::Structure(length(*had, arg.raw, result, read).into());
+            if let (DecodedValue::LaterLen(had), Some(read)) = (&arg.shown, read) {
+                arg.shown = DecodedValue::Structure(length(*had, arg.raw, result, read).into());
                 continue;
             }
             if !arg.shown.is_later() {
@@ -223,21 +225,21 @@ impl Decoder {
                 (Kind::Structure(form, _), Some(read)) => {
                     let behind = self.behind(call, result, read);
                     let text = structure::text(form, arg.raw, &behind);
-                    text.map(|text| Shown::Structure(text.into()))
+                    text.map(|text| DecodedValue::Structure(text.into()))
                 }
                 (_, Some(read)) => self.output(arg.raw, result - uncounted, read),
                 (_, None) => None,
             };
-            arg.shown = filled.unwrap_or(Shown::Pointer(arg.raw));
+            arg.shown = filled.unwrap_or(DecodedValue::Pointer(arg.raw));
         }
     }
 
     /// The bytes that the kernel has written, as many as the result.
-    fn output(&self, address: u64, result: i64, read: &Read<'_>) -> Option<Shown> {
+    fn output(&self, address: u64, result: i64, read: &Read<'_>) -> Option<DecodedValue> {
         let len = usize::try_from(result).ok()?;
         let shown = len.min(self.max_bytes);
         let bytes = memory::bytes(read, address, shown)?;
-        (bytes.len() == shown).then_some(Shown::Bytes {
+        (bytes.len() == shown).then_some(DecodedValue::Bytes {
             bytes,
             is_cut: len > shown,
         })
@@ -262,8 +264,8 @@ impl Decoder {
         text.map(Arc::from)
     }
 
-    fn behind<'m>(&self, call: &'m SeccompData, result: i64, read: &'m Read<'m>) -> Behind<'m> {
-        Behind {
+    fn behind<'m>(&self, call: &'m SeccompData, result: i64, read: &'m Read<'m>) -> CallMemory<'m> {
+        CallMemory {
             read,
             call,
             result,
@@ -287,11 +289,11 @@ impl Decoder {
         call: &SeccompData,
         raw: u64,
         read: &Read<'_>,
-    ) -> Shown {
+    ) -> DecodedValue {
         let cut = |width: Width| raw & width.max();
         let len =
             |register: u8| usize::try_from(call.args[usize::from(register)]).unwrap_or(usize::MAX);
-        let pointer = Shown::Pointer(raw);
+        let pointer = DecodedValue::Pointer(raw);
         if let Some(shown) = dependent(shape, place, call, raw) {
             return shown;
         }
@@ -304,20 +306,22 @@ impl Decoder {
                 let len = len(register);
                 let shown = len.min(self.max_bytes);
                 match memory::bytes(read, raw, shown) {
-                    Some(bytes) if bytes.len() == shown && raw != 0 => Shown::Bytes {
+                    Some(bytes) if bytes.len() == shown && raw != 0 => DecodedValue::Bytes {
                         bytes,
                         is_cut: len > shown,
                     },
                     _ => pointer,
                 }
             }
-            Kind::Output => Shown::Later,
+            Kind::Output => DecodedValue::Later,
             Kind::Structure(Form::PeerLen, _) => length_before(raw, read),
-            Kind::Structure(form, When::Return) if !structure::is_read(form, call) => Shown::Later,
+            Kind::Structure(form, Validity::Return) if !structure::is_read(form, call) => {
+                DecodedValue::Later
+            }
             Kind::Structure(form, _) => {
                 let behind = self.behind(call, 0, read);
                 match structure::text(form, raw, &behind) {
-                    Some(text) => Shown::Structure(text.into()),
+                    Some(text) => DecodedValue::Structure(text.into()),
                     None => pointer,
                 }
             }
@@ -327,22 +331,24 @@ impl Decoder {
                 bytes
                     .filter(|bytes| raw != 0 && bytes.len() == len)
                     .and_then(|bytes| address::text(&bytes))
-                    .map_or(pointer, |text| Shown::Address(text.into()))
+                    .map_or(pointer, |text| DecodedValue::Address(text.into()))
             }
             Kind::Strings => strings(read, shape, raw, self.max_bytes).unwrap_or(pointer),
             Kind::Environment => match entries(read, shape, raw, MAX_ENTRIES) {
-                Some(entries) => Shown::Environment(raw, entries.len()),
+                Some(entries) => DecodedValue::Environment(raw, entries.len()),
                 None => pointer,
             },
-            Kind::Mode => Shown::Mode(cut(Width::Bits16)),
-            Kind::Owner(width) if cut(width) == width.max() => Shown::Signed(-1),
+            Kind::Mode => DecodedValue::Mode(cut(Width::Bits16)),
+            Kind::Owner(width) if cut(width) == width.max() => DecodedValue::Signed(-1),
             kind => match self.symbol(shape, place, call, raw) {
-                Some(symbol) => Shown::Symbol(symbol),
+                Some(symbol) => DecodedValue::Symbol(symbol),
                 None => match kind {
-                    Kind::Signed(Width::Bits64) => Shown::Signed(raw as i64),
-                    Kind::Signed(_) => Shown::Signed((raw as i32).into()),
-                    Kind::Bits(width) => Shown::Bits(cut(width)),
-                    Kind::Owner(width) | Kind::Unsigned(width) => Shown::Unsigned(cut(width)),
+                    Kind::Signed(Width::Bits64) => DecodedValue::Signed(raw as i64),
+                    Kind::Signed(_) => DecodedValue::Signed((raw as i32).into()),
+                    Kind::Bits(width) => DecodedValue::Bits(cut(width)),
+                    Kind::Owner(width) | Kind::Unsigned(width) => {
+                        DecodedValue::Unsigned(cut(width))
+                    }
                     _ => pointer,
                 },
             },
@@ -371,11 +377,11 @@ impl Decoder {
 }
 
 /// A length that the kernel replaces when the call returns.
-fn length_before(address: u64, read: &Read<'_>) -> Shown {
+fn length_before(address: u64, read: &Read<'_>) -> DecodedValue {
     let bytes = memory::bytes(read, address, 4);
     match bytes.and_then(|bytes| bytes.first_chunk().copied()) {
-        Some(had) => Shown::LaterLen(i32::from_ne_bytes(had)),
-        None => Shown::Later,
+        Some(had) => DecodedValue::LaterLen(i32::from_ne_bytes(had)),
+        None => DecodedValue::Later,
     }
 }
 
@@ -399,38 +405,38 @@ fn raw(place: &Place, call: &SeccompData) -> u64 {
 }
 
 /// An argument whose form depends on another argument.
-fn dependent(shape: &Shape, place: &Place, call: &SeccompData, raw: u64) -> Option<Shown> {
+fn dependent(shape: &Shape, place: &Place, call: &SeccompData, raw: u64) -> Option<DecodedValue> {
     /// `SOL_SOCKET`.
     const SOCKET: u64 = 1;
     let cut = raw & Width::Bits32.max();
     match place.arg.name() {
         "arg" if shape.name.starts_with("fcntl") => Some(control(shape, call.args[1] as u32, raw)),
-        "utime" if shape::is_requeued(call.args[1] as u32) => Some(Shown::Unsigned(cut)),
+        "utime" if shape::is_requeued(call.args[1] as u32) => Some(DecodedValue::Unsigned(cut)),
         "optname" if call.args[1] == SOCKET => {
             let name = symbols::socket_option(shape.arch, shape.name, cut)?;
-            Some(Shown::Symbol(name.into()))
+            Some(DecodedValue::Symbol(name.into()))
         }
         _ => None,
     }
 }
 
 /// The argument of `fcntl`.
-fn control(shape: &Shape, command: u32, raw: u64) -> Shown {
+fn control(shape: &Shape, command: u32, raw: u64) -> DecodedValue {
     const F_DUPFD: u32 = 0;
     const F_DUPFD_CLOEXEC: u32 = 1030;
     if let Some(names) = symbols::of_control(shape.arch, command, raw) {
-        return Shown::Symbol(names.into());
+        return DecodedValue::Symbol(names.into());
     }
     match command {
-        F_DUPFD | F_DUPFD_CLOEXEC => Shown::Signed((raw as i32).into()),
-        _ => Shown::Pointer(raw),
+        F_DUPFD | F_DUPFD_CLOEXEC => DecodedValue::Signed((raw as i32).into()),
+        _ => DecodedValue::Pointer(raw),
     }
 }
 
-fn string(read: &Read<'_>, address: u64, max: usize) -> Option<Shown> {
+fn string(read: &Read<'_>, address: u64, max: usize) -> Option<DecodedValue> {
     let found = (address != 0).then(|| memory::string(read, address, max))??;
     let (bytes, is_cut) = found;
-    Some(Shown::Bytes { bytes, is_cut })
+    Some(DecodedValue::Bytes { bytes, is_cut })
 }
 
 /// The entries of a list of pointers that ends with a null pointer.
@@ -459,11 +465,11 @@ fn entries(read: &Read<'_>, shape: &Shape, address: u64, max: usize) -> Option<V
     Some(entries)
 }
 
-fn strings(read: &Read<'_>, shape: &Shape, address: u64, max_bytes: usize) -> Option<Shown> {
+fn strings(read: &Read<'_>, shape: &Shape, address: u64, max_bytes: usize) -> Option<DecodedValue> {
     let entries = entries(read, shape, address, MAX_STRINGS + 1)?;
     let shown = entries.iter().take(MAX_STRINGS);
     let strings = shown.map(|entry| memory::string(read, *entry, max_bytes));
-    Some(Shown::Strings {
+    Some(DecodedValue::Strings {
         strings: strings.collect::<Option<_>>()?,
         is_cut: entries.len() > MAX_STRINGS,
     })

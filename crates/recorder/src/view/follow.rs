@@ -15,7 +15,7 @@ use super::multiplexed;
 
 /// A call that a task has entered.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct EnteredCall {
     /// The time of entry.
     pub time: SystemTime,
     /// The call as filters see it.
@@ -57,10 +57,10 @@ impl Outcome {
 
 /// A receiver of the events of tasks.
 pub trait Sink {
-    /// A task has entered a call. Values that the kernel writes are [`Later`](super::Shown::Later).
-    fn entered(&mut self, task: i32, call: &Seen);
+    /// A task has entered a call. Values that the kernel writes are [`Later`](super::DecodedValue::Later).
+    fn entered(&mut self, task: i32, call: &EnteredCall);
     /// A task has left a call after this time.
-    fn left(&mut self, task: i32, call: &Seen, outcome: Outcome, took: Duration);
+    fn left(&mut self, task: i32, call: &EnteredCall, outcome: Outcome, took: Duration);
     /// A task has been created.
     fn created(&mut self, task: i32);
     /// A task is about to get a signal.
@@ -81,11 +81,11 @@ pub trait Sink {
 }
 
 impl<S: Sink + ?Sized> Sink for Box<S> {
-    fn entered(&mut self, task: i32, call: &Seen) {
+    fn entered(&mut self, task: i32, call: &EnteredCall) {
         (**self).entered(task, call);
     }
 
-    fn left(&mut self, task: i32, call: &Seen, outcome: Outcome, took: Duration) {
+    fn left(&mut self, task: i32, call: &EnteredCall, outcome: Outcome, took: Duration) {
         (**self).left(task, call, outcome, took);
     }
 
@@ -120,17 +120,17 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
 
 /// The calls in progress, reported to a sink.
 #[derive(Debug)]
-pub struct Following<S> {
+pub struct CallTracker<S> {
     decoder: Decoder,
-    pending: BTreeMap<i32, (Seen, Duration)>,
+    pending: BTreeMap<i32, (EnteredCall, Duration)>,
     began: Instant,
     sink: S,
 }
 
-impl<S: Sink> Following<S> {
+impl<S: Sink> CallTracker<S> {
     /// Reports to this sink.
-    pub fn new(decoder: Decoder, sink: S) -> Following<S> {
-        Following {
+    pub fn new(decoder: Decoder, sink: S) -> CallTracker<S> {
+        CallTracker {
             decoder,
             pending: BTreeMap::new(),
             began: Instant::now(),
@@ -173,11 +173,11 @@ impl<S: Sink> Following<S> {
         self.sink.left(task, &seen, outcome, Duration::ZERO);
     }
 
-    fn seen(&mut self, data: &SeccompData, read: &Read<'_>) -> Seen {
+    fn seen(&mut self, data: &SeccompData, read: &Read<'_>) -> EnteredCall {
         let meant = multiplexed::inner(data, read).unwrap_or(*data);
         let args = self.decoder.entered(&meant, read);
         let later = args.iter().position(|arg| arg.shown.is_later());
-        Seen {
+        EnteredCall {
             time: SystemTime::now(),
             data: *data,
             meant,

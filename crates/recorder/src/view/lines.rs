@@ -13,7 +13,7 @@ use tamis_kernel::Ended;
 use tamis_kernel::tracee::SignalInfo;
 
 use super::decode::Argument;
-use super::follow::{Outcome, Seen, Sink};
+use super::follow::{EnteredCall, Outcome, Sink};
 use super::structure;
 use super::symbols::signal_name;
 use super::text;
@@ -38,13 +38,13 @@ pub struct Lines<W> {
     /// Whether each line is flushed.
     is_live: bool,
     tasks: BTreeSet<i32>,
-    open: Option<Open>,
+    open: Option<PendingLine>,
     error: Option<std::io::Error>,
 }
 
 /// The line of a call in progress.
 #[derive(Debug)]
-struct Open {
+struct PendingLine {
     task: i32,
     text: String,
     /// The length of the written text.
@@ -73,7 +73,7 @@ impl<W: Write> Lines<W> {
     }
 
     /// A call with the arguments that are known on entry.
-    fn start(&self, task: i32, call: &Seen) -> String {
+    fn start(&self, task: i32, call: &EnteredCall) -> String {
         let (known, _) = shown(call);
         // The rest of `clone` begins with a comma.
         let has_more = call.known > 0 && call.known < call.args.len();
@@ -120,7 +120,7 @@ impl<W: Write> Lines<W> {
 }
 
 /// The arguments known on entry, and the others.
-fn shown(call: &Seen) -> (String, String) {
+fn shown(call: &EnteredCall) -> (String, String) {
     match is_clone(call) {
         true => clone(&call.args),
         false => {
@@ -130,7 +130,7 @@ fn shown(call: &Seen) -> (String, String) {
     }
 }
 
-fn is_clone(call: &Seen) -> bool {
+fn is_clone(call: &EnteredCall) -> bool {
     &*call.name == "clone" && call.data.arch == Arch::X86_64.audit() && call.args.len() == 5
 }
 
@@ -169,7 +169,7 @@ fn joined(args: &[Argument]) -> String {
 }
 
 /// The name of a call, with its architecture if that isn't x86-64.
-fn name(call: &Seen) -> String {
+fn name(call: &EnteredCall) -> String {
     match Arch::of_call(call.data.arch, call.data.nr) {
         Some(Arch::X86_64) => call.name.to_string(),
         Some(arch) => format!("{arch}:{}", call.name),
@@ -186,18 +186,18 @@ fn padded(mut line: String) -> String {
 }
 
 impl<W: Write> Sink for Lines<W> {
-    fn entered(&mut self, task: i32, call: &Seen) {
+    fn entered(&mut self, task: i32, call: &EnteredCall) {
         self.close();
         self.tasks.insert(task);
         let text = self.start(task, call);
-        self.open = Some(Open {
+        self.open = Some(PendingLine {
             task,
             text,
             written: 0,
         });
     }
 
-    fn left(&mut self, task: i32, call: &Seen, outcome: Outcome, _took: Duration) {
+    fn left(&mut self, task: i32, call: &EnteredCall, outcome: Outcome, _took: Duration) {
         let arch = Arch::of_call(call.data.arch, call.data.nr);
         let are_flags = call
             .note
@@ -287,7 +287,7 @@ impl<W: Write> Sink for Lines<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::{Decoder, Following};
+    use crate::view::{CallTracker, Decoder};
     use tamis_abi::{SeccompData, call};
 
     fn parsed(text: &str) -> SeccompData {
@@ -295,9 +295,12 @@ mod tests {
     }
 
     /// The output for these events.
-    fn written(prefix: Prefix, events: impl FnOnce(&mut Following<Lines<&mut Vec<u8>>>)) -> String {
+    fn written(
+        prefix: Prefix,
+        events: impl FnOnce(&mut CallTracker<Lines<&mut Vec<u8>>>),
+    ) -> String {
         let mut out = Vec::new();
-        let mut following = Following::new(Decoder::new(32), Lines::new(&mut out, prefix, false));
+        let mut following = CallTracker::new(Decoder::new(32), Lines::new(&mut out, prefix, false));
         events(&mut following);
         following.sink().finish().expect("it is written");
         drop(following);

@@ -9,7 +9,7 @@
 //! | `memory` | reading strings of a task |
 //! | `structure` | structures behind arguments |
 //! | `address` | socket addresses |
-//! | `follow` | [`Following`]: the calls in progress, reported to a [`Sink`] |
+//! | `follow` | [`CallTracker`]: the calls in progress, reported to a [`Sink`] |
 //! | `watched` | a command under a platform that reports its calls |
 //! | `text` | bytes and results in the form of strace |
 //! | `errors` | the texts of errors |
@@ -30,11 +30,11 @@ mod symbols;
 mod text;
 mod watched;
 
-pub use decode::{Argument, Decoder, Shown};
-pub use follow::{Following, Outcome, Seen, Sink};
+pub use decode::{Argument, DecodedValue, Decoder};
+pub use follow::{CallTracker, EnteredCall, Outcome, Sink};
 pub use lines::{Lines, Prefix};
 pub use multiplexed::multiplexed;
-pub use shape::{Len, Wanted, takes_descriptor, takes_path, wanted};
+pub use shape::{PieceLength, ReadMemory, takes_descriptor, takes_path, wanted};
 pub use structure::signal_info;
 pub use symbols::{error_name, signal_name};
-pub use watched::Watched;
+pub use watched::CallWatcher;

@@ -4,7 +4,7 @@ use tamis_abi::signature::{self, Arg, Width};
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
 
 use super::multiplexed;
-use super::structure::{self, Form, When};
+use super::structure::{self, Form, Validity};
 
 /// The kind of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     /// Bytes that the kernel writes, as many as the result.
     Output,
     /// A structure, with the time when it is valid.
-    Structure(Form, When),
+    Structure(Form, Validity),
     /// A socket address that the kernel reads, with the length in this argument.
     Address(u8),
     /// The arguments of a program.
@@ -315,7 +315,7 @@ fn number(call: &str, c_type: &str, name: &str, width: Width) -> Kind {
 
 /// The length of a piece of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Len {
+pub enum PieceLength {
     /// Up to a zero byte.
     Text,
     /// The value of this register.
@@ -328,31 +328,33 @@ pub enum Len {
 
 /// The memory behind the arguments of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ReadMemory {
     /// The registers of texts, buffers and structures that the kernel reads.
-    pub pieces: Vec<(u8, Len)>,
+    pub pieces: Vec<(u8, PieceLength)>,
     /// The register of a buffer or structure that the kernel fills.
-    pub output: Option<(u8, Len)>,
+    pub output: Option<(u8, PieceLength)>,
 }
 
 /// The memory behind the arguments of a call.
-pub fn wanted(arch: Arch, nr: Nr) -> Wanted {
+pub fn wanted(arch: Arch, nr: Nr) -> ReadMemory {
     let name = syscall::name(arch, nr).unwrap_or_default();
-    let mut wanted = Wanted::default();
+    let mut wanted = ReadMemory::default();
     for place in places(arch, name).unwrap_or_default() {
         match place.kind {
-            Kind::Path | Kind::Text => wanted.pieces.push((place.register, Len::Text)),
+            Kind::Path | Kind::Text => wanted.pieces.push((place.register, PieceLength::Text)),
             Kind::Input(len) | Kind::Address(len) => {
-                wanted.pieces.push((place.register, Len::Register(len)));
+                wanted
+                    .pieces
+                    .push((place.register, PieceLength::Register(len)));
             }
-            Kind::Output => wanted.output = Some((place.register, Len::Result)),
+            Kind::Output => wanted.output = Some((place.register, PieceLength::Result)),
             Kind::Structure(form, when) => {
-                let Some(len) = structure::fixed_bytes(form).map(Len::Fixed) else {
+                let Some(len) = structure::fixed_bytes(form).map(PieceLength::Fixed) else {
                     continue;
                 };
                 match when {
-                    When::Entry => wanted.pieces.push((place.register, len)),
-                    When::Return => {
+                    Validity::Entry => wanted.pieces.push((place.register, len)),
+                    Validity::Return => {
                         if structure::may_be_read(form) {
                             wanted.pieces.push((place.register, len));
                         }

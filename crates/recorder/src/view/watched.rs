@@ -9,27 +9,27 @@ use tamis_kernel::tracee::SignalInfo;
 use tamis_platform::{Answer, Space, Supervisor, Task, TaskId};
 
 use super::decode::Decoder;
-use super::follow::{Following, Outcome, Sink};
+use super::follow::{CallTracker, Outcome, Sink};
 
 /// The supervisor of a [watched](tamis_platform::watching) command: it forwards and reports every call.
-pub struct Watched<S> {
+pub struct CallWatcher<S> {
     state: Mutex<State<S>>,
     first_has_ended: AtomicBool,
 }
 
 struct State<S> {
-    following: Following<S>,
+    following: CallTracker<S>,
     first: Option<i32>,
 }
 
-impl<S: Sink> Watched<S> {
+impl<S: Sink> CallWatcher<S> {
     /// Reports to this sink.
-    pub fn new(decoder: Decoder, sink: S) -> Watched<S> {
+    pub fn new(decoder: Decoder, sink: S) -> CallWatcher<S> {
         let state = State {
-            following: Following::new(decoder, sink),
+            following: CallTracker::new(decoder, sink),
             first: None,
         };
-        Watched {
+        CallWatcher {
             state: Mutex::new(state),
             first_has_ended: AtomicBool::new(false),
         }
@@ -55,7 +55,7 @@ fn reader(space: &dyn Space) -> impl Fn(u64, &mut [u8]) -> usize + '_ {
     |address, buffer| space.read(address, buffer).unwrap_or(0)
 }
 
-impl<S: Sink + Send> Supervisor for Watched<S> {
+impl<S: Sink + Send> Supervisor for CallWatcher<S> {
     fn call(&self, task: &mut dyn Task, call: &SeccompData) -> Answer {
         let read = reader(task.space());
         self.state().following.entered(task.id().0, call, &read);

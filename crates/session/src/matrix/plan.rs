@@ -73,7 +73,7 @@ pub struct CompiledPlan {
 }
 
 /// A policy to be read.
-struct Reading {
+struct PolicyRequest {
     values: Combination,
     title: String,
     input: Input,
@@ -82,7 +82,7 @@ struct Reading {
 }
 
 /// The policy files of a matrix, each read once.
-type Known = HashMap<String, (InputKind, Input)>;
+type ReadPolicies = HashMap<String, (InputKind, Input)>;
 
 impl Plan {
     /// Reads the policies of at least one combination.
@@ -112,11 +112,11 @@ impl Plan {
             warnings: Vec::new(),
             profiles: Vec::new(),
         };
-        let mut known = Known::new();
+        let mut known = ReadPolicies::new();
         let mut readings = Vec::new();
         for values in chosen {
             let settings = settings(matrix, values, &common);
-            readings.push(Reading {
+            readings.push(PolicyRequest {
                 values: values.clone(),
                 title: matrix.title(values),
                 input: input(loaded, values, &settings, folder, &mut known, environment)?,
@@ -162,7 +162,7 @@ impl Plan {
     fn read_members(
         &mut self,
         loaded: &LoadedMatrix,
-        readings: Vec<Reading>,
+        readings: Vec<PolicyRequest>,
         include_dirs: &[PathBuf],
         environment: &impl Environment,
     ) -> Result<(), Error> {
@@ -352,7 +352,7 @@ fn input(
     values: &[usize],
     settings: &Settings,
     folder: &Path,
-    known: &mut Known,
+    known: &mut ReadPolicies,
     environment: &impl Environment,
 ) -> Result<Input, Error> {
     let matrix = &loaded.matrix;

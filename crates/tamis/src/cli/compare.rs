@@ -73,14 +73,14 @@ pub(crate) struct Finding {
     /// The pairs of different actions: all, or at most one of each strictness if SAT or execution found them.
     pub(crate) pairs: Vec<Pair>,
     /// The limits of an incomplete comparison.
-    pub(crate) gaps: Option<Gaps>,
+    pub(crate) gaps: Option<ReachedLimits>,
     /// The comparison by diagrams, if they fit both sides.
     pub(crate) comparison: Option<Comparison>,
 }
 
 /// The limits at which the methods stopped.
 #[derive(Clone, Copy)]
-pub(crate) struct Gaps {
+pub(crate) struct ReachedLimits {
     /// The limit of the decision diagrams.
     by_diagrams: LimitReached,
     /// The limit of the SAT solver.
@@ -363,7 +363,7 @@ impl ComparedSides {
                 .with_subject(|right| prove_by_gates(left, right, scope, &limits, &self.stop))
         });
         let by_diagrams = comparison.as_ref().err().copied();
-        let gaps = |by_gates| Gaps {
+        let gaps = |by_gates| ReachedLimits {
             by_diagrams: by_diagrams.unwrap_or(LimitReached::Paths),
             by_gates,
         };
@@ -405,7 +405,7 @@ impl ComparedSides {
     }
 
     /// The options that raise the limits; `None` if no option does.
-    pub(crate) fn advice(&self, gaps: Gaps) -> Option<String> {
+    pub(crate) fn advice(&self, gaps: ReachedLimits) -> Option<String> {
         let limits = self.args.limits;
         match (gaps.by_diagrams, gaps.by_gates) {
             (LimitReached::Stopped, _) | (_, LimitReached::Stopped) => {
@@ -423,7 +423,7 @@ impl ComparedSides {
     }
 
     /// The failure if no method gave a result.
-    pub(crate) fn gave_up(&self, gaps: Gaps) -> Failure {
+    pub(crate) fn gave_up(&self, gaps: ReachedLimits) -> Failure {
         let advice = self.advice(gaps);
         let help = advice.map(|options| raise(&options));
         Failure::gave_up(format!("gave up: {gaps}"), help)
@@ -461,7 +461,7 @@ fn note_variables(variables: &[Variable], global: &Global) {
     }
 }
 
-impl fmt::Display for Gaps {
+impl fmt::Display for ReachedLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.by_diagrams == self.by_gates {
             return f.write_str(&text(self.by_gates));

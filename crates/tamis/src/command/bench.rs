@@ -21,7 +21,7 @@ use crate::cli::progress;
 use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, call, exit, input, output};
 use cases::{CaseOptions, Cases};
-use figures::Skipped;
+use figures::SkippedFilters;
 use report::Findings;
 
 /// Time real system calls under filters
@@ -156,7 +156,7 @@ fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<BenchReport, 
     let mut on_progress = progress_printer(rounds, global);
     let measurement =
         measure::measure_workload(&stacks, &workload, rounds, &mut on_progress).map_err(refuse)?;
-    let skipped = Skipped::ask(&subjects, &cases).map_err(refuse)?;
+    let skipped = SkippedFilters::ask(&subjects, &cases).map_err(refuse)?;
     let findings = Findings {
         subjects: &subjects,
         cases: &cases,

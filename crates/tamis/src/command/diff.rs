@@ -5,7 +5,7 @@ use tamis_prover::{ComparisonResult, Pair, Scope};
 use tamis_report::change::{self, Change};
 use tamis_report::diff::{DiffReport, OtherReadings};
 
-use crate::cli::compare::{ComparedSides, Gaps, ScopeArgs};
+use crate::cli::compare::{ComparedSides, ReachedLimits, ScopeArgs};
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json};
 use crate::cli::{Failure, Global, exit, input};
@@ -163,7 +163,7 @@ struct Listing {
     is_complete: bool,
     /// Differing actions: without gaps, at least one of each strictness that occurs.
     pairs: Vec<Pair>,
-    gaps: Option<Gaps>,
+    gaps: Option<ReachedLimits>,
 }
 
 /// Lists all changes by diagrams or, where they fail, an example of each strictness by SAT.

@@ -55,7 +55,7 @@ fn pages_of(command: &Command, parent: Option<&str>) -> io::Result<Vec<(String, 
 }
 
 fn page(command: &Command, name: &str, parent: Option<&str>) -> io::Result<Vec<u8>> {
-    let ending = Ending::new(command);
+    let ending = HelpSections::new(command);
     let source = format!("tamis {}", env!("CARGO_PKG_VERSION"));
     // Manuals include the parts that short helps omit.
     let whole = command
@@ -104,18 +104,18 @@ fn paragraphs(lines: &[String]) -> Roff {
 
 /// The sections at the end of a help.
 #[derive(Default)]
-struct Ending {
+struct HelpSections {
     examples: Vec<String>,
     remarks: Vec<String>,
     exit_status: Option<String>,
 }
 
-impl Ending {
-    fn new(command: &Command) -> Ending {
+impl HelpSections {
+    fn new(command: &Command) -> HelpSections {
         let text = command.get_after_long_help();
         let text = text.or_else(|| command.get_after_help());
         let text = text.map(ToString::to_string).unwrap_or_default();
-        let mut ending = Ending::default();
+        let mut ending = HelpSections::default();
         for line in text.lines() {
             if let Some(example) = line.strip_prefix("  ") {
                 ending.examples.push(example.to_owned());

@@ -27,8 +27,8 @@ mod origin;
 mod watch;
 
 use group::Group;
-use live::{Live, LiveMode};
-use watch::{Source, Watch, drift_entry};
+use live::{LiveMode, TableScreen};
+use watch::{RecordingView, Source, drift_entry};
 
 /// Record what a program calls, as a profile
 #[derive(clap::Args)]
@@ -276,10 +276,10 @@ fn group(args: &Args) -> Result<Option<Group>, Failure> {
 }
 
 /// The live table, if it is shown.
-fn live_table(args: &Args, global: &Global) -> Option<Live> {
+fn live_table(args: &Args, global: &Global) -> Option<TableScreen> {
     let is_quiet = global.quiet || global.json;
     let is_shown = !is_quiet && args.live.is_now(!args.command.is_empty());
-    is_shown.then(|| Live::new(args.top))
+    is_shown.then(|| TableScreen::new(args.top))
 }
 
 /// Whether the options need a back end in the kernel.
@@ -323,7 +323,7 @@ fn in_kernel(
     for missing in recorder.missing() {
         global.notice(&format!("tamis: {missing}"));
     }
-    let watch = Watch::new(
+    let watch = RecordingView::new(
         Source::Kernel(recorder),
         policy,
         live_table(args, global),
@@ -373,7 +373,7 @@ fn caught(
     };
     let on_platform = platform::working(on_platform)?;
     let counting = Counting::new(options(args).values);
-    let watch = Watch::new(
+    let watch = RecordingView::new(
         Source::Caught(&counting),
         policy,
         live_table(args, global),

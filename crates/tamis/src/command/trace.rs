@@ -12,7 +12,7 @@ use tamis_abi::Arch;
 use tamis_bpf::Program;
 use tamis_kernel::Ended;
 use tamis_kernel::interrupt::Interrupts;
-use tamis_recorder::view::{Decoder, Lines, Prefix, Sink, Watched};
+use tamis_recorder::view::{CallWatcher, Decoder, Lines, Prefix, Sink};
 use tamis_session::path_text::PathText;
 
 use crate::cli::arches::ArchParser;
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let decoder = Decoder::new(args.string_bytes);
     let mut interrupts = None;
-    let watched = Watched::new(decoder, sink);
+    let watched = CallWatcher::new(decoder, sink);
     Ok(watch(args, &filter, &watched, &mut interrupts)?.pass_on())
 }
 
@@ -151,7 +151,7 @@ fn output(args: &Args, global: &Global) -> Result<Output, Failure> {
 fn watch(
     args: &Args,
     filter: &Program,
-    watched: &Watched<Output>,
+    watched: &CallWatcher<Output>,
     interrupts: &mut Option<Interrupts>,
 ) -> Result<Ended, Failure> {
     let is_over = AtomicBool::new(false);

@@ -39,7 +39,7 @@ const OF_SYSTEM: [&str; 24] = [
     "crates/platform/src/in_process/image.rs",
     "crates/platform/src/kvm/residence.rs",
     "crates/platform/src/patched/area.rs",
-    "crates/platform/src/patched/seats.rs",
+    "crates/platform/src/patched/channels.rs",
     "crates/recorder/src/ebpf/mod.rs",
     "crates/deploy/src/audit.rs",
     "crates/deploy/src/harden/release.rs",

@@ -36,11 +36,11 @@ const NONE: u64 = 0;
 pub(super) type Limit = [u64; 2];
 
 /// The threads of a machine that a process has descriptors of, a bit for each.
-pub(super) type Known = [u64; MAX_VCPUS / u64::BITS as usize];
+pub(super) type ThreadSet = [u64; MAX_VCPUS / u64::BITS as usize];
 
 /// The threads whose descriptors are created.
-pub(super) fn known(state: &State) -> Known {
-    let mut known = Known::default();
+pub(super) fn known(state: &State) -> ThreadSet {
+    let mut known = ThreadSet::default();
     for (index, fd) in state.vcpu_fds.iter().enumerate() {
         let is_made = fd.load(Ordering::Acquire) != 0;
         known[index / 64] |= u64::from(is_made) << (index % 64);

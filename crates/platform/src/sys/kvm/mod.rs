@@ -36,4 +36,4 @@ pub(crate) use call::{WOULD_BE_MADE, asking_ip, failed_at, own_ips};
 pub(crate) use calls::{REFUSED, REFUSED_OPERATIONS};
 pub(crate) use descriptors::NOFILE;
 pub(crate) use signals::KILL_MARK;
-pub(crate) use start::{BLOCKED, Beginning, Executed, Machine, first_fd};
+pub(crate) use start::{BLOCKED, Executed, InitialState, Machine, first_fd};

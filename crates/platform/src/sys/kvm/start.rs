@@ -95,20 +95,20 @@ pub(crate) struct Executed<'a> {
 
 /// The initial bytes of a monitor's area with their address, and the address and stack at which the task continues.
 #[derive(Debug)]
-pub(crate) struct Beginning {
+pub(crate) struct InitialState {
     pub(crate) at: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) ip: u64,
     pub(crate) stack: u64,
 }
 
-impl Beginning {
+impl InitialState {
     /// The beginning for a program, in an area at this address.
     pub(crate) fn new(
         machine: &Machine<'_>,
         program: &Executed<'_>,
         area: Range<u64>,
-    ) -> Result<Beginning, Errno> {
+    ) -> Result<InitialState, Errno> {
         let own_area = Area::new()?;
         // SAFETY: mapped as long as the area lives, zeros are a value, and all of it is atomic.
         let state = unsafe { &*own_area.state() };
@@ -125,7 +125,7 @@ impl Beginning {
         let len_bytes = size_of::<State>();
         // SAFETY: of the area above, which no other code uses.
         let bytes = unsafe { std::slice::from_raw_parts(own_area.state().cast::<u8>(), len_bytes) };
-        Ok(Beginning {
+        Ok(InitialState {
             at,
             bytes: bytes.to_vec(),
             ip: begin as *const () as u64,

@@ -9,7 +9,7 @@ use tamis_kernel::Errno;
 
 use super::area::{PAGE, STACK_BYTES, State, pointer};
 use super::call;
-use super::descriptors::{self, Known, Limit};
+use super::descriptors::{self, Limit, ThreadSet};
 use super::machine::{self, VECTORS_BYTES};
 use super::tables::{self, Fault};
 use super::{calls, shim, signals};
@@ -33,7 +33,7 @@ pub(super) struct Vcpu {
     /// Whether it is a process that has borrowed its parent's memory.
     pub(super) is_borrower: bool,
     /// If it is such a process, the threads whose descriptors it has.
-    pub(super) lent: Known,
+    pub(super) lent: ThreadSet,
     /// The limit of descriptors that such a process begins with.
     pub(super) limit: Limit,
     /// The registers of the guest, when it is not running.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tamis_abi::{Arch, consts};
 
-use super::Behind;
+use super::CallMemory;
 use super::layout::{Fields, list};
 use crate::view::symbols;
 
@@ -54,7 +54,7 @@ fn is_device(mode: u32) -> bool {
     matches!(mode & 0o170_000, 0o020_000 | 0o060_000)
 }
 
-pub(super) fn stat(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn stat(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let bytes = behind.bytes(address, 64)?;
     let fields = Fields(&bytes);
     let bits = fields.half(24);
@@ -68,7 +68,7 @@ pub(super) fn stat(address: u64, behind: &Behind<'_>) -> Option<String> {
     })
 }
 
-pub(super) fn statx(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn statx(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let bytes = behind.bytes(address, 48)?;
     let fields = Fields(&bytes);
     let mask = symbols::statx_mask(u64::from(fields.half(0)));
@@ -79,7 +79,7 @@ pub(super) fn statx(address: u64, behind: &Behind<'_>) -> Option<String> {
     ))
 }
 
-pub(super) fn statfs(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn statfs(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let bytes = behind.bytes(address, 88)?;
     let fields = Fields(&bytes);
     let kind = fields.word(0);
@@ -137,7 +137,7 @@ fn flags(flags: u64) -> String {
 }
 
 /// The number of entries of a directory, after their address.
-pub(super) fn entries(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn entries(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let len = usize::try_from(behind.result).ok()?;
     let bytes = behind.bytes(address, len)?;
     let (mut at, mut count) = (0, 0);

@@ -2,7 +2,7 @@
 
 use tamis_abi::{Arch, consts, family};
 
-use super::Behind;
+use super::CallMemory;
 use super::layout::{Fields, list, pointer};
 use crate::view::address;
 use crate::view::text::quoted;
@@ -12,7 +12,7 @@ const MAX: usize = 32;
 
 /// I/O vectors with their bytes, if data is shown; of vectors that the call has filled, only as many bytes as the
 /// result.
-pub(super) fn pieces(address: u64, behind: &Behind<'_>, count: u64) -> Option<String> {
+pub(super) fn pieces(address: u64, behind: &CallMemory<'_>, count: u64) -> Option<String> {
     let all = usize::try_from(count).ok()?;
     let bytes = behind.bytes(address, 16 * all.min(MAX))?;
     let fields = Fields(&bytes);
@@ -38,14 +38,14 @@ pub(super) fn pieces(address: u64, behind: &Behind<'_>, count: u64) -> Option<St
 }
 
 /// The number of bytes that a call has filled; `None` for calls that only read.
-fn filled(behind: &Behind<'_>) -> Option<u64> {
+fn filled(behind: &CallMemory<'_>) -> Option<u64> {
     /// `readv`, `recvmsg`, `preadv`, `process_vm_readv` and `preadv2` of x86-64.
     const FILLING: [u32; 5] = [19, 47, 295, 310, 327];
     let fills = FILLING.contains(&behind.call.nr);
     fills.then(|| u64::try_from(behind.result).unwrap_or(0))
 }
 
-pub(super) fn message(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn message(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let bytes = behind.bytes(address, 56)?;
     let fields = Fields(&bytes);
     let name_len = fields.half(8);
@@ -73,7 +73,7 @@ pub(super) fn message(address: u64, behind: &Behind<'_>) -> Option<String> {
 }
 
 /// The control data of a message: descriptors, or other data by level and type.
-fn control(address: u64, len: u64, behind: &Behind<'_>) -> String {
+fn control(address: u64, len: u64, behind: &CallMemory<'_>) -> String {
     const HEADER: usize = 16;
     /// The maximum number of bytes decoded.
     const MOST: u64 = 4096;
@@ -120,7 +120,7 @@ fn level_name(level: i32) -> String {
     name.map_or_else(|| format!("{level:#x}"), str::to_owned)
 }
 
-fn socket_address(at: u64, len: u32, behind: &Behind<'_>) -> String {
+fn socket_address(at: u64, len: u32, behind: &CallMemory<'_>) -> String {
     let len = (len as usize).min(address::MAX_BYTES);
     let bytes = behind.bytes(at, len).filter(|_| at != 0);
     let text = bytes.and_then(|bytes| address::text(&bytes));
@@ -128,7 +128,7 @@ fn socket_address(at: u64, len: u32, behind: &Behind<'_>) -> String {
 }
 
 /// The address that the kernel has filled in, with the length at the next argument's address.
-pub(super) fn peer(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn peer(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let mut places = (0..5).filter(|place| behind.arg(*place) == address);
     let len_at = behind.arg(places.next()? + 1);
     let bytes = behind.bytes(len_at, 4)?;
@@ -137,7 +137,7 @@ pub(super) fn peer(address: u64, behind: &Behind<'_>) -> Option<String> {
 }
 
 /// The value of an option: a number if it has the size of one.
-pub(super) fn option_value(address: u64, behind: &Behind<'_>, len: u8) -> Option<String> {
+pub(super) fn option_value(address: u64, behind: &CallMemory<'_>, len: u8) -> Option<String> {
     /// `getsockopt` on x86-64, whose length is in memory.
     const GET: u32 = 55;
     /// Options whose values aren't numbers, even with the size of one.

@@ -83,7 +83,7 @@ pub(super) enum Form {
 
 /// The time when a structure is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum Validity {
     /// On entry: the kernel reads it.
     Entry,
     /// On a return without an error: the kernel has filled it.
@@ -91,157 +91,215 @@ pub(super) enum When {
 }
 
 /// Forms by the type of an argument, for all calls without an entry in `BY_CALL`.
-const BY_TYPE: &[(&str, Form, When)] = &[
-    ("const sigset_t *", Form::SignalSet, When::Entry),
+const BY_TYPE: &[(&str, Form, Validity)] = &[
+    ("const sigset_t *", Form::SignalSet, Validity::Entry),
     (
         "const struct __kernel_itimerspec *",
         Form::Itimerspec,
-        When::Entry,
+        Validity::Entry,
     ),
     (
         "const struct __kernel_timespec *",
         Form::Timespec,
-        When::Entry,
+        Validity::Entry,
     ),
-    ("const struct iovec *", Form::Pieces(2), When::Entry),
-    ("const struct rlimit64 *", Form::Rlimit, When::Entry),
-    ("const struct sigaction *", Form::SignalAction, When::Entry),
-    ("const stack_t *", Form::SignalStack, When::Entry),
-    ("fd_set *", Form::DescriptorSet, When::Entry),
-    ("stack_t *", Form::SignalStack, When::Return),
+    ("const struct iovec *", Form::Pieces(2), Validity::Entry),
+    ("const struct rlimit64 *", Form::Rlimit, Validity::Entry),
+    (
+        "const struct sigaction *",
+        Form::SignalAction,
+        Validity::Entry,
+    ),
+    ("const stack_t *", Form::SignalStack, Validity::Entry),
+    ("fd_set *", Form::DescriptorSet, Validity::Entry),
+    ("stack_t *", Form::SignalStack, Validity::Return),
     (
         "struct __kernel_itimerspec *",
         Form::Itimerspec,
-        When::Return,
+        Validity::Return,
     ),
-    ("struct __kernel_timespec *", Form::Timespec, When::Entry),
-    ("struct clone_args *", Form::CloneArgs, When::Entry),
-    ("struct linux_dirent *", Form::Entries, When::Return),
-    ("struct linux_dirent64 *", Form::Entries, When::Return),
-    ("struct new_utsname *", Form::Utsname, When::Return),
-    ("struct pollfd *", Form::Polled(1), When::Entry),
-    ("struct rlimit *", Form::Rlimit, When::Return),
-    ("struct rlimit64 *", Form::Rlimit, When::Return),
-    ("struct rusage *", Form::Rusage, When::Return),
-    ("struct sigaction *", Form::SignalAction, When::Return),
-    ("struct stat *", Form::Stat, When::Return),
-    ("struct statfs *", Form::Statfs, When::Return),
-    ("struct statx *", Form::Statx, When::Return),
-    ("struct sysinfo *", Form::Sysinfo, When::Return),
+    (
+        "struct __kernel_timespec *",
+        Form::Timespec,
+        Validity::Entry,
+    ),
+    ("struct clone_args *", Form::CloneArgs, Validity::Entry),
+    ("struct linux_dirent *", Form::Entries, Validity::Return),
+    ("struct linux_dirent64 *", Form::Entries, Validity::Return),
+    ("struct new_utsname *", Form::Utsname, Validity::Return),
+    ("struct pollfd *", Form::Polled(1), Validity::Entry),
+    ("struct rlimit *", Form::Rlimit, Validity::Return),
+    ("struct rlimit64 *", Form::Rlimit, Validity::Return),
+    ("struct rusage *", Form::Rusage, Validity::Return),
+    ("struct sigaction *", Form::SignalAction, Validity::Return),
+    ("struct stat *", Form::Stat, Validity::Return),
+    ("struct statfs *", Form::Statfs, Validity::Return),
+    ("struct statx *", Form::Statx, Validity::Return),
+    ("struct sysinfo *", Form::Sysinfo, Validity::Return),
 ];
 
 /// Forms of arguments of particular calls.
-const BY_CALL: &[(&[&str], &str, Form, When)] = &[
+const BY_CALL: &[(&[&str], &str, Form, Validity)] = &[
     (
         &["accept", "accept4"],
         "upeer_addrlen",
         Form::PeerLen,
-        When::Return,
+        Validity::Return,
     ),
     (
         &["accept", "accept4"],
         "upeer_sockaddr",
         Form::Peer,
-        When::Return,
+        Validity::Return,
     ),
     (
         &["clock_getres", "clock_gettime"],
         "tp",
         Form::Timespec,
-        When::Return,
+        Validity::Return,
     ),
     (
         &["clock_nanosleep", "nanosleep"],
         "rmtp",
         Form::Remainder,
-        When::Return,
+        Validity::Return,
     ),
-    (&["epoll_ctl"], "event", Form::EpollEvent, When::Entry),
+    (&["epoll_ctl"], "event", Form::EpollEvent, Validity::Entry),
     (
         &["epoll_pwait", "epoll_wait"],
         "events",
         Form::EpollEvents,
-        When::Return,
+        Validity::Return,
     ),
-    (&["getgroups"], "grouplist", Form::Owners(0), When::Return),
-    (&["getitimer"], "value", Form::Itimerval, When::Return),
+    (
+        &["getgroups"],
+        "grouplist",
+        Form::Owners(0),
+        Validity::Return,
+    ),
+    (&["getitimer"], "value", Form::Itimerval, Validity::Return),
     (
         &["getpeername", "getsockname"],
         "usockaddr",
         Form::Peer,
-        When::Return,
+        Validity::Return,
     ),
     (
         &["getpeername", "getsockname"],
         "usockaddr_len",
         Form::PeerLen,
-        When::Return,
+        Validity::Return,
     ),
-    (&["getresgid"], "rgidp", Form::Int, When::Return),
-    (&["getresgid"], "egidp", Form::Int, When::Return),
-    (&["getresgid"], "sgidp", Form::Int, When::Return),
-    (&["getresuid"], "ruidp", Form::Int, When::Return),
-    (&["getresuid"], "euidp", Form::Int, When::Return),
-    (&["getresuid"], "suidp", Form::Int, When::Return),
-    (&["getsockopt"], "optlen", Form::PeerLen, When::Return),
+    (&["getresgid"], "rgidp", Form::Int, Validity::Return),
+    (&["getresgid"], "egidp", Form::Int, Validity::Return),
+    (&["getresgid"], "sgidp", Form::Int, Validity::Return),
+    (&["getresuid"], "ruidp", Form::Int, Validity::Return),
+    (&["getresuid"], "euidp", Form::Int, Validity::Return),
+    (&["getresuid"], "suidp", Form::Int, Validity::Return),
+    (&["getsockopt"], "optlen", Form::PeerLen, Validity::Return),
     (
         &["getsockopt"],
         "optval",
         Form::OptionValue(4),
-        When::Return,
+        Validity::Return,
     ),
-    (&["gettimeofday"], "tv", Form::Timeval, When::Return),
-    (&["ioctl"], "arg", Form::Control, When::Return),
-    (&["pipe", "pipe2"], "fildes", Form::IntPair, When::Return),
+    (&["gettimeofday"], "tv", Form::Timeval, Validity::Return),
+    (&["ioctl"], "arg", Form::Control, Validity::Return),
+    (
+        &["pipe", "pipe2"],
+        "fildes",
+        Form::IntPair,
+        Validity::Return,
+    ),
     (
         &["preadv", "preadv2", "readv"],
         "vec",
         Form::Pieces(2),
-        When::Return,
+        Validity::Return,
     ),
-    (&["process_vm_readv"], "lvec", Form::Pieces(2), When::Return),
+    (
+        &["process_vm_readv"],
+        "lvec",
+        Form::Pieces(2),
+        Validity::Return,
+    ),
     (
         &["process_vm_readv", "process_vm_writev"],
         "rvec",
         Form::Pieces(4),
-        When::Entry,
+        Validity::Entry,
     ),
-    (&["recvfrom"], "addr", Form::Peer, When::Return),
-    (&["recvfrom"], "addr_len", Form::PeerLen, When::Return),
-    (&["recvmsg"], "msg", Form::Message, When::Return),
-    (&["rt_sigpending"], "uset", Form::SignalSet, When::Return),
-    (&["rt_sigprocmask"], "nset", Form::SignalSet, When::Entry),
-    (&["rt_sigprocmask"], "oset", Form::SignalSet, When::Return),
-    (&["rt_sigsuspend"], "unewset", Form::SignalSet, When::Entry),
+    (&["recvfrom"], "addr", Form::Peer, Validity::Return),
+    (&["recvfrom"], "addr_len", Form::PeerLen, Validity::Return),
+    (&["recvmsg"], "msg", Form::Message, Validity::Return),
+    (
+        &["rt_sigpending"],
+        "uset",
+        Form::SignalSet,
+        Validity::Return,
+    ),
+    (
+        &["rt_sigprocmask"],
+        "nset",
+        Form::SignalSet,
+        Validity::Entry,
+    ),
+    (
+        &["rt_sigprocmask"],
+        "oset",
+        Form::SignalSet,
+        Validity::Return,
+    ),
+    (
+        &["rt_sigsuspend"],
+        "unewset",
+        Form::SignalSet,
+        Validity::Entry,
+    ),
     (
         &["rt_sigtimedwait"],
         "uinfo",
         Form::SignalInfo,
-        When::Return,
+        Validity::Return,
     ),
     (
         &["sched_rr_get_interval"],
         "interval",
         Form::Timespec,
-        When::Return,
+        Validity::Return,
     ),
-    (&["select"], "tvp", Form::Timeval, When::Entry),
-    (&["sendmsg"], "msg", Form::Message, When::Entry),
-    (&["setgroups"], "grouplist", Form::Owners(0), When::Entry),
-    (&["setitimer"], "ovalue", Form::Itimerval, When::Return),
-    (&["setitimer"], "value", Form::Itimerval, When::Entry),
-    (&["setrlimit"], "rlim", Form::Rlimit, When::Entry),
-    (&["setsockopt"], "optval", Form::OptionValue(4), When::Entry),
-    (&["settimeofday"], "tv", Form::Timeval, When::Entry),
-    (&["socketpair"], "usockvec", Form::IntPair, When::Return),
-    (&["utimensat"], "utimes", Form::TimespecPair, When::Entry),
+    (&["select"], "tvp", Form::Timeval, Validity::Entry),
+    (&["sendmsg"], "msg", Form::Message, Validity::Entry),
+    (
+        &["setgroups"],
+        "grouplist",
+        Form::Owners(0),
+        Validity::Entry,
+    ),
+    (&["setitimer"], "ovalue", Form::Itimerval, Validity::Return),
+    (&["setitimer"], "value", Form::Itimerval, Validity::Entry),
+    (&["setrlimit"], "rlim", Form::Rlimit, Validity::Entry),
+    (
+        &["setsockopt"],
+        "optval",
+        Form::OptionValue(4),
+        Validity::Entry,
+    ),
+    (&["settimeofday"], "tv", Form::Timeval, Validity::Entry),
+    (&["socketpair"], "usockvec", Form::IntPair, Validity::Return),
+    (
+        &["utimensat"],
+        "utimes",
+        Form::TimespecPair,
+        Validity::Entry,
+    ),
     (
         &["wait4", "waitpid"],
         "stat_addr",
         Form::Status,
-        When::Return,
+        Validity::Return,
     ),
-    (&["waitid"], "infop", Form::SignalInfo, When::Return),
+    (&["waitid"], "infop", Form::SignalInfo, Validity::Return),
 ];
 
 /// Calls whose structures have another meaning than their types, or no constant one.
@@ -253,7 +311,7 @@ const NOT: [&str; 4] = [
 ];
 
 /// The form of the structure behind an argument, if it is decoded.
-pub(super) fn form(arch: Arch, call: &str, arg: &Arg) -> Option<(Form, When)> {
+pub(super) fn form(arch: Arch, call: &str, arg: &Arg) -> Option<(Form, Validity)> {
     if arch != Arch::X86_64 || NOT.contains(&call) {
         return None;
     }
@@ -292,7 +350,7 @@ pub(super) const fn fixed_bytes(form: Form) -> Option<usize> {
 }
 
 /// A call with the memory of its task.
-pub(super) struct Behind<'m> {
+pub(super) struct CallMemory<'m> {
     pub(super) read: &'m Read<'m>,
     pub(super) call: &'m SeccompData,
     /// The result; 0 on entry.
@@ -303,7 +361,7 @@ pub(super) struct Behind<'m> {
     pub(super) hides_data: bool,
 }
 
-impl Behind<'_> {
+impl CallMemory<'_> {
     /// Exactly `len` bytes at an address; `None` if not all can be read.
     fn bytes(&self, address: u64, len: usize) -> Option<Vec<u8>> {
         let bytes = memory::bytes(self.read, address, len)?;
@@ -316,7 +374,7 @@ impl Behind<'_> {
 }
 
 /// The structure at an address; `None` if it can't be read.
-pub(super) fn text(form: Form, address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn text(form: Form, address: u64, behind: &CallMemory<'_>) -> Option<String> {
     if address == 0 {
         return None;
     }
@@ -368,7 +426,7 @@ pub(super) fn is_read(form: Form, call: &SeccompData) -> bool {
 }
 
 /// A note after a result: the ready descriptors.
-pub(super) fn after_result(shape_name: &str, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn after_result(shape_name: &str, behind: &CallMemory<'_>) -> Option<String> {
     match shape_name {
         "poll" | "ppoll" => wait::after_poll(shape_name == "ppoll", behind),
         "select" | "pselect6" => wait::after_select(behind),

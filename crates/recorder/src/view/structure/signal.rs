@@ -4,7 +4,7 @@ use tamis_abi::Nr;
 use tamis_abi::{Arch, consts, syscall};
 use tamis_kernel::tracee::SignalInfo;
 
-use super::Behind;
+use super::CallMemory;
 use super::layout::{Fields, pointer};
 use crate::view::symbols::{self, signal_name};
 
@@ -30,12 +30,12 @@ fn set_of(mask: u64) -> String {
     )
 }
 
-pub(super) fn set(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn set(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let bytes = behind.bytes(address, 8)?;
     Some(set_of(Fields(&bytes).word(0)))
 }
 
-pub(super) fn action(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn action(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     const FLAGS: [&str; 9] = [
         "SA_RESTORER",
         "SA_ONSTACK",
@@ -69,7 +69,7 @@ pub(super) fn action(address: u64, behind: &Behind<'_>) -> Option<String> {
     ))
 }
 
-pub(super) fn stack(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn stack(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     const FLAGS: [&str; 3] = ["SS_ONSTACK", "SS_DISABLE", "SS_AUTODISARM"];
     let bytes = behind.bytes(address, 24)?;
     let fields = Fields(&bytes);
@@ -85,7 +85,7 @@ pub(super) fn stack(address: u64, behind: &Behind<'_>) -> Option<String> {
 }
 
 /// The wait status of a child.
-pub(super) fn status(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn status(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     // Without a child, nothing is written.
     if behind.result == 0 {
         return None;
@@ -126,7 +126,7 @@ fn status_of(status: i32) -> String {
 }
 
 /// Signal information that the kernel has filled in for a call that waits for a signal or a child.
-pub(super) fn filled_info(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn filled_info(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let bytes = behind.bytes(address, SignalInfo::SIZE_BYTES)?;
     let info = SignalInfo::of_bytes(&bytes)?;
     // `waitid` found no child.

@@ -2,7 +2,7 @@
 
 use tamis_abi::{Arch, consts};
 
-use super::Behind;
+use super::CallMemory;
 use super::layout::{Fields, list, pointer};
 use crate::view::symbols;
 use crate::view::text::quoted;
@@ -13,13 +13,13 @@ fn time_of(fields: &Fields<'_>, at: usize, fraction: &str) -> String {
     format!("{{tv_sec={seconds}, {fraction}={rest}}}")
 }
 
-pub(super) fn time(address: u64, behind: &Behind<'_>, fraction: &str) -> Option<String> {
+pub(super) fn time(address: u64, behind: &CallMemory<'_>, fraction: &str) -> Option<String> {
     let bytes = behind.bytes(address, 16)?;
     Some(time_of(&Fields(&bytes), 0, fraction))
 }
 
 /// The times of a file's access and change, each a time or a constant such as `UTIME_NOW`.
-pub(super) fn file_times(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn file_times(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     const NOW: i64 = 0x3fff_ffff;
     const OMIT: i64 = 0x3fff_fffe;
     let bytes = behind.bytes(address, 32)?;
@@ -32,14 +32,14 @@ pub(super) fn file_times(address: u64, behind: &Behind<'_>) -> Option<String> {
     Some(format!("[{}]", list(times)))
 }
 
-pub(super) fn interval(address: u64, behind: &Behind<'_>, fraction: &str) -> Option<String> {
+pub(super) fn interval(address: u64, behind: &CallMemory<'_>, fraction: &str) -> Option<String> {
     let bytes = behind.bytes(address, 32)?;
     let fields = Fields(&bytes);
     let [every, next] = [0, 16].map(|at| time_of(&fields, at, fraction));
     Some(format!("{{it_interval={every}, it_value={next}}}"))
 }
 
-pub(super) fn limit(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn limit(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     /// The unit of limits, for multiples of it.
     const UNIT: u64 = 1024;
     let bytes = behind.bytes(address, 16)?;
@@ -53,7 +53,7 @@ pub(super) fn limit(address: u64, behind: &Behind<'_>) -> Option<String> {
 }
 
 /// This number of 32-bit numbers.
-pub(super) fn ints(address: u64, behind: &Behind<'_>, count: usize) -> Option<String> {
+pub(super) fn ints(address: u64, behind: &CallMemory<'_>, count: usize) -> Option<String> {
     let bytes = behind.bytes(address, 4 * count)?;
     let fields = Fields(&bytes);
     let numbers = (0..count).map(|index| fields.int(4 * index).to_string());
@@ -61,7 +61,7 @@ pub(super) fn ints(address: u64, behind: &Behind<'_>, count: usize) -> Option<St
 }
 
 /// Users or groups: as many as `getgroups` returned, otherwise as the argument gives.
-pub(super) fn owners(address: u64, behind: &Behind<'_>, count: u8) -> Option<String> {
+pub(super) fn owners(address: u64, behind: &CallMemory<'_>, count: u8) -> Option<String> {
     /// The maximum number shown.
     const MAX: usize = 32;
     /// The number of `getgroups` on x86-64.
@@ -77,7 +77,7 @@ pub(super) fn owners(address: u64, behind: &Behind<'_>, count: u8) -> Option<Str
     Some(format!("[{}]", list(shown.chain(more))))
 }
 
-pub(super) fn utsname(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn utsname(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     /// The size of each member.
     const LEN: usize = 65;
     let bytes = behind.bytes(address, 2 * LEN)?;
@@ -93,7 +93,7 @@ pub(super) fn utsname(address: u64, behind: &Behind<'_>) -> Option<String> {
     ))
 }
 
-pub(super) fn sysinfo(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn sysinfo(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let bytes = behind.bytes(address, 112)?;
     let fields = Fields(&bytes);
     let loads = list((1..4).map(|index| fields.word(8 * index).to_string()));
@@ -117,7 +117,7 @@ pub(super) fn sysinfo(address: u64, behind: &Behind<'_>) -> Option<String> {
     ))
 }
 
-pub(super) fn rusage(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn rusage(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let bytes = behind.bytes(address, 32)?;
     let fields = Fields(&bytes);
     let [user, system] = [0, 16].map(|at| time_of(&fields, at, "tv_usec"));
@@ -125,7 +125,7 @@ pub(super) fn rusage(address: u64, behind: &Behind<'_>) -> Option<String> {
 }
 
 /// The arguments of `clone3`, with the numbers that the kernel filled in.
-pub(super) fn clone_args(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn clone_args(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     /// The size of the first version.
     const LEN: usize = 64;
     let bytes = behind.bytes(address, LEN)?;

@@ -2,7 +2,7 @@
 
 use tamis_abi::{Arch, SeccompData, family};
 
-use super::Behind;
+use super::CallMemory;
 use super::layout::{Fields, list};
 use super::simple::ints;
 use crate::view::symbols;
@@ -48,7 +48,7 @@ pub(super) fn is_read(call: &SeccompData) -> bool {
     command(call).is_some_and(|(_, is_read)| is_read)
 }
 
-pub(super) fn control(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn control(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     match command(behind.call)?.0 {
         Form::Int => ints(address, behind, 1),
         Form::WindowSize => window_size(address, behind),
@@ -56,7 +56,7 @@ pub(super) fn control(address: u64, behind: &Behind<'_>) -> Option<String> {
     }
 }
 
-fn window_size(address: u64, behind: &Behind<'_>) -> Option<String> {
+fn window_size(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let bytes = behind.bytes(address, 8)?;
     let fields = Fields(&bytes);
     let names = ["ws_row", "ws_col", "ws_xpixel", "ws_ypixel"]
@@ -130,7 +130,7 @@ fn joined(fields: &[&str], names: &[&'static str], bits: u32) -> String {
     }
 }
 
-fn settings(address: u64, behind: &Behind<'_>) -> Option<String> {
+fn settings(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let bytes = behind.bytes(address, MAX_BYTES)?;
     let fields = Fields(&bytes);
     let [input, output, control, local] = [0, 4, 8, 12].map(|at| fields.half(at));

@@ -3,7 +3,7 @@
 use tamis_abi::Arch;
 
 use super::layout::{Fields, list};
-use super::{Behind, Form};
+use super::{CallMemory, Form};
 use crate::view::symbols;
 
 /// The maximum number shown.
@@ -29,7 +29,7 @@ fn events(bits: u16) -> String {
 }
 
 /// The descriptors of `poll`, with the requested events.
-pub(super) fn polled(address: u64, behind: &Behind<'_>, count: u8) -> Option<String> {
+pub(super) fn polled(address: u64, behind: &CallMemory<'_>, count: u8) -> Option<String> {
     let all = behind.arg(count) as u32 as usize;
     let bytes = behind.bytes(address, 8 * all.min(MAX))?;
     let fields = Fields(&bytes);
@@ -46,7 +46,7 @@ pub(super) fn polled(address: u64, behind: &Behind<'_>, count: u8) -> Option<Str
 }
 
 /// The ready descriptors, and the remaining time.
-pub(super) fn after_poll(has_time: bool, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn after_poll(has_time: bool, behind: &CallMemory<'_>) -> Option<String> {
     let (address, time) = (behind.arg(0), behind.arg(2));
     if behind.result == 0 {
         return Some("Timeout".to_owned());
@@ -66,13 +66,13 @@ pub(super) fn after_poll(has_time: bool, behind: &Behind<'_>) -> Option<String> 
 }
 
 /// The descriptors of a set below the first argument.
-pub(super) fn descriptor_set(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn descriptor_set(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let set = members(address, behind)?;
     let numbers: Vec<String> = set.iter().map(usize::to_string).collect();
     Some(format!("[{}]", numbers.join(" ")))
 }
 
-fn members(address: u64, behind: &Behind<'_>) -> Option<Vec<usize>> {
+fn members(address: u64, behind: &CallMemory<'_>) -> Option<Vec<usize>> {
     /// The most descriptors of a set.
     const MOST: usize = 1024;
     let below = usize::try_from(behind.arg(0) as i32).ok()?.min(MOST);
@@ -82,7 +82,7 @@ fn members(address: u64, behind: &Behind<'_>) -> Option<Vec<usize>> {
 }
 
 /// The non-empty sets after `select`, and the remaining time.
-pub(super) fn after_select(behind: &Behind<'_>) -> Option<String> {
+pub(super) fn after_select(behind: &CallMemory<'_>) -> Option<String> {
     if behind.result == 0 {
         return Some("Timeout".to_owned());
     }
@@ -139,12 +139,12 @@ fn epoll(fields: &Fields<'_>, at: usize) -> String {
 /// The bytes of `struct epoll_event`, which is packed on x86-64.
 const EPOLL_BYTES: usize = 12;
 
-pub(super) fn epoll_event(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn epoll_event(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let bytes = behind.bytes(address, EPOLL_BYTES)?;
     Some(epoll(&Fields(&bytes), 0))
 }
 
-pub(super) fn epoll_events(address: u64, behind: &Behind<'_>) -> Option<String> {
+pub(super) fn epoll_events(address: u64, behind: &CallMemory<'_>) -> Option<String> {
     let all = usize::try_from(behind.result).ok()?;
     let bytes = behind.bytes(address, EPOLL_BYTES * all.min(MAX))?;
     let fields = Fields(&bytes);

@@ -53,7 +53,7 @@ pub(super) struct CaseOptions<'a> {
 }
 
 /// Calls in their order, with their total weight.
-struct Weighted {
+struct WeightedCalls {
     name: String,
     weight: u64,
     /// The argument lists of one call, with one drawn each time; or a sequence, made as it is.
@@ -111,7 +111,7 @@ impl Cases {
     }
 
     /// The calls of a profile that this machine can make; the others are left out.
-    fn of_profile(&mut self, profile: &Profile, random: &mut Random) -> Vec<Weighted> {
+    fn of_profile(&mut self, profile: &Profile, random: &mut Random) -> Vec<WeightedCalls> {
         let native = load::native_arch();
         let total: u128 = profile
             .calls()
@@ -145,7 +145,7 @@ impl Cases {
                     ip: 0,
                     args,
                 });
-            found.push(Weighted {
+            found.push(WeightedCalls {
                 name,
                 weight: call.count,
                 calls: calls.collect(),
@@ -159,7 +159,7 @@ impl Cases {
     }
 
     /// Makes cases of the heaviest items, and the mix of all.
-    fn add_weighted(&mut self, weighted: &[Weighted], options: &CaseOptions<'_>) {
+    fn add_weighted(&mut self, weighted: &[WeightedCalls], options: &CaseOptions<'_>) {
         let left_out: f64 = self.left_out.iter().filter_map(|call| call.share).sum();
         let total: u128 = weighted.iter().map(|item| u128::from(item.weight)).sum();
         let share = |weight: u64| weight as f64 / total as f64 * (1.0 - left_out);
@@ -297,7 +297,7 @@ fn native_call(text: &str) -> Result<SeccompData, Failure> {
 }
 
 /// `[COUNT*]CALL;CALL;...`
-fn sequence(text: &str) -> Result<Weighted, Failure> {
+fn sequence(text: &str) -> Result<WeightedCalls, Failure> {
     let (weight, calls) = match text.split_once('*') {
         Some((weight, calls)) => (weight.trim().parse().ok().filter(|n| *n > 0), calls),
         None => (Some(1), text),
@@ -321,7 +321,7 @@ fn sequence(text: &str) -> Result<Weighted, Failure> {
             ));
         }
     }
-    Ok(Weighted {
+    Ok(WeightedCalls {
         name: names.join(";"),
         weight,
         calls,

@@ -60,14 +60,17 @@ const fn number(call: &SeccompData) -> (u32, u32) {
 }
 
 /// The numbers with skipped filters, measured on the kernel: per subject.
-pub(super) struct Skipped(Vec<HashMap<(u32, u32), bool>>);
+pub(super) struct SkippedFilters(Vec<HashMap<(u32, u32), bool>>);
 
-impl Skipped {
+impl SkippedFilters {
     /// Measures all numbers of the cases.
     ///
     /// # Errors
     /// See [`MeasureError`].
-    pub(super) fn ask(subjects: &[TimedStack], cases: &Cases) -> Result<Skipped, MeasureError> {
+    pub(super) fn ask(
+        subjects: &[TimedStack],
+        cases: &Cases,
+    ) -> Result<SkippedFilters, MeasureError> {
         let mut calls: Vec<SeccompData> = Vec::new();
         for call in cases.iter().flat_map(|case| &case.made) {
             if !calls.iter().any(|known| number(known) == number(call)) {
@@ -85,7 +88,7 @@ impl Skipped {
                 .filter_map(|(call, answer)| Some((number(call), answer?)))
                 .collect()
         });
-        Ok(Skipped(known.collect()))
+        Ok(SkippedFilters(known.collect()))
     }
 
     /// The share of a case's calls that the kernel allows without a subject's filters; `None` if one of them is

@@ -9,7 +9,7 @@ use tamis_report::bench::{
 
 use super::cases::{Case, Cases};
 use super::doubts;
-use super::figures::{ExpectedFigures, Skipped};
+use super::figures::{ExpectedFigures, SkippedFilters};
 use super::timed_stacks::{EMPTY, NONE, TimedStack};
 
 /// The data of the report.
@@ -17,7 +17,7 @@ pub(super) struct Findings<'a> {
     pub(super) subjects: &'a [TimedStack],
     pub(super) cases: &'a Cases,
     pub(super) measurement: &'a Measurement,
-    pub(super) skipped: &'a Skipped,
+    pub(super) skipped: &'a SkippedFilters,
     /// Per subject.
     pub(super) memory: &'a [Result<u64, MemoryError>],
     pub(super) probe: &'a tamis_kernel::Probe,

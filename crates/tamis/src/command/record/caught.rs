@@ -6,13 +6,13 @@ use tamis_kernel::Ended;
 use tamis_platform::Platform;
 use tamis_recorder::caught::Counting;
 
-use super::watch::Watch;
+use super::watch::RecordingView;
 use crate::cli::Failure;
 use crate::cli::platform::{self, GuestEvents};
 
 /// Runs a command on a platform until it ends.
 pub(super) fn record_command(
-    watch: &Watch<'_>,
+    watch: &RecordingView<'_>,
     on: &dyn Platform,
     counting: &Counting,
     command: &[OsString],

@@ -11,12 +11,12 @@ use tamis_recorder::ebpf::{Recorder, Start};
 use tamis_session::path_text::PathText;
 
 use super::group::Group;
-use super::watch::Watch;
+use super::watch::RecordingView;
 use crate::cli::{Failure, exit};
 
 /// Runs a command until it and its descendants have ended. Interrupts are caught from its start on.
 pub(super) fn record_command(
-    watch: &Watch<'_>,
+    watch: &RecordingView<'_>,
     recorder: &Recorder,
     program: &OsString,
     arguments: &[OsString],
@@ -54,7 +54,7 @@ pub(in crate::command) fn refused(program: &OsString, error: &SpawnError) -> Fai
 
 /// Records all tasks of processes until they end, or until an interrupt.
 pub(super) fn record_processes(
-    watch: &Watch<'_>,
+    watch: &RecordingView<'_>,
     recorder: &Recorder,
     pids: &[i32],
     interrupts: &mut Option<Interrupts>,
@@ -68,7 +68,7 @@ pub(super) fn record_processes(
 
 /// Records all tasks of a control group until it is empty, or until an interrupt.
 pub(super) fn record_group(
-    watch: &Watch<'_>,
+    watch: &RecordingView<'_>,
     recorder: &Recorder,
     group: &Group,
     interrupts: &mut Option<Interrupts>,
@@ -115,7 +115,11 @@ fn tasks(pid: i32) -> Result<Vec<i32>, Failure> {
     })
 }
 
-fn wait_for_all(watch: &Watch<'_>, recorder: &Recorder, interrupts: &mut Option<Interrupts>) {
+fn wait_for_all(
+    watch: &RecordingView<'_>,
+    recorder: &Recorder,
+    interrupts: &mut Option<Interrupts>,
+) {
     let interrupts = interrupts.get_or_insert_with(Interrupts::catch);
     watch.watch_until(|| recorder.live() == 0 || interrupts.arrived());
 }

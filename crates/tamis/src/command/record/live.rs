@@ -32,7 +32,7 @@ impl LiveMode {
 }
 
 /// Draws the table in place of the previous one.
-pub(super) struct Live {
+pub(super) struct TableScreen {
     table: LiveTable,
     began: Instant,
     drawn: Option<Instant>,
@@ -40,9 +40,9 @@ pub(super) struct Live {
     top: usize,
 }
 
-impl Live {
-    pub(super) fn new(top: usize) -> Live {
-        Live {
+impl TableScreen {
+    pub(super) fn new(top: usize) -> TableScreen {
+        TableScreen {
             table: LiveTable::default(),
             began: Instant::now(),
             drawn: None,
@@ -78,7 +78,7 @@ impl Live {
     }
 }
 
-impl Drop for Live {
+impl Drop for TableScreen {
     fn drop(&mut self) {
         put(&self.back());
     }

@@ -16,7 +16,7 @@ use tamis_report::record::DriftEntry;
 use tamis_session::Policy;
 use tamis_session::profile::call_name;
 
-use super::live::Live;
+use super::live::TableScreen;
 use crate::cli::{Failure, Global};
 
 /// The interval between checks whether all tasks have ended.
@@ -40,23 +40,23 @@ impl Source<'_> {
 }
 
 /// A running recording, with the policy for comparison.
-pub(super) struct Watch<'w> {
+pub(super) struct RecordingView<'w> {
     source: Source<'w>,
     policy: Option<&'w Policy>,
     /// The denied calls that were reported.
     told: Mutex<BTreeSet<(Arch, Nr)>>,
-    live: Mutex<Option<Live>>,
+    live: Mutex<Option<TableScreen>>,
     global: &'w Global,
 }
 
-impl<'w> Watch<'w> {
+impl<'w> RecordingView<'w> {
     pub(super) fn new(
         source: Source<'w>,
         policy: Option<&'w Policy>,
-        live: Option<Live>,
+        live: Option<TableScreen>,
         global: &'w Global,
-    ) -> Watch<'w> {
-        Watch {
+    ) -> RecordingView<'w> {
+        RecordingView {
             source,
             policy,
             told: Mutex::default(),
@@ -76,7 +76,7 @@ impl<'w> Watch<'w> {
         Ok((recording, drift))
     }
 
-    fn live(&self) -> MutexGuard<'_, Option<Live>> {
+    fn live(&self) -> MutexGuard<'_, Option<TableScreen>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -126,7 +126,7 @@ impl<'w> Watch<'w> {
     }
 }
 
-impl Watch<'_> {
+impl RecordingView<'_> {
     /// Draws the table if its interval has passed.
     fn draw(&self) {
         let mut live = self.live();

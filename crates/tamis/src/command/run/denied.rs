@@ -13,7 +13,7 @@ use tamis_kernel::listener::{Listener, Notification, Reply};
 use tamis_kernel::memory;
 use tamis_kernel::run::{self, Command, RunError, RunResult};
 use tamis_profile::interest;
-use tamis_recorder::view::{Argument, Decoder, Shown};
+use tamis_recorder::view::{Argument, DecodedValue, Decoder};
 use tamis_report::denied::essence;
 use tamis_session::Policy;
 
@@ -91,18 +91,21 @@ fn shown(
 /// Whether an argument shows the purpose of the call.
 fn is_telling(arch: Arch, call: &str, arg: &Argument) -> bool {
     match arg.shown {
-        Shown::Symbol(_)
-        | Shown::Mode(_)
-        | Shown::Bytes { .. }
-        | Shown::Strings { .. }
-        | Shown::Address(_)
-        | Shown::Structure(_) => true,
-        Shown::Signed(_) | Shown::Unsigned(_) | Shown::Bits(_) | Shown::Pointer(_) => {
+        DecodedValue::Symbol(_)
+        | DecodedValue::Mode(_)
+        | DecodedValue::Bytes { .. }
+        | DecodedValue::Strings { .. }
+        | DecodedValue::Address(_)
+        | DecodedValue::Structure(_) => true,
+        DecodedValue::Signed(_)
+        | DecodedValue::Unsigned(_)
+        | DecodedValue::Bits(_)
+        | DecodedValue::Pointer(_) => {
             let place = signature::index(arch, call, arg.name);
             let mut chosen = interest::arguments(arch, call).into_iter();
             arg.raw != 0 && chosen.any(|chosen| Some(chosen.index) == place)
         }
-        Shown::Environment(..) | Shown::Later | Shown::LaterLen(_) => false,
+        DecodedValue::Environment(..) | DecodedValue::Later | DecodedValue::LaterLen(_) => false,
     }
 }
 

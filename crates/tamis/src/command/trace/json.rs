@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tamis_abi::Arch;
 use tamis_kernel::Ended;
 use tamis_kernel::tracee::SignalInfo;
-use tamis_recorder::view::{self, Argument, Outcome, Seen, Shown, Sink};
+use tamis_recorder::view::{self, Argument, DecodedValue, EnteredCall, Outcome, Sink};
 use tamis_report::trace::{
     TraceDetails, TraceEvent, TracedArgument, TracedCall, TracedData, TracedValue,
 };
@@ -43,9 +43,9 @@ fn micros(time: Duration) -> u64 {
 }
 
 impl<W: Write> Sink for JsonLines<W> {
-    fn entered(&mut self, _task: i32, _call: &Seen) {}
+    fn entered(&mut self, _task: i32, _call: &EnteredCall) {}
 
-    fn left(&mut self, task: i32, call: &Seen, outcome: Outcome, took: Duration) {
+    fn left(&mut self, task: i32, call: &EnteredCall, outcome: Outcome, took: Duration) {
         let (arch, nr) = (call.data.arch, call.data.nr);
         let errno = outcome.errno();
         let traced = TracedCall {
@@ -126,26 +126,26 @@ fn argument(argument: &Argument) -> TracedArgument {
     }
 }
 
-fn value(shown: &Shown) -> TracedValue {
+fn value(shown: &DecodedValue) -> TracedValue {
     let whole = |kind, value| TracedValue {
         kind,
         value,
         is_cut: false,
     };
     match shown {
-        Shown::Signed(number) => whole("number", TracedData::Signed(*number)),
-        Shown::Unsigned(number) | Shown::Bits(number) | Shown::Mode(number) => {
-            whole("number", TracedData::Unsigned(*number))
-        }
-        Shown::Pointer(0) => whole("pointer", TracedData::Nothing),
-        Shown::Pointer(address) | Shown::Environment(address, _) => {
+        DecodedValue::Signed(number) => whole("number", TracedData::Signed(*number)),
+        DecodedValue::Unsigned(number)
+        | DecodedValue::Bits(number)
+        | DecodedValue::Mode(number) => whole("number", TracedData::Unsigned(*number)),
+        DecodedValue::Pointer(0) => whole("pointer", TracedData::Nothing),
+        DecodedValue::Pointer(address) | DecodedValue::Environment(address, _) => {
             whole("pointer", TracedData::Text(format!("{address:#x}")))
         }
-        Shown::Symbol(text) => whole("symbol", TracedData::Text(text.to_string())),
-        Shown::Address(text) => whole("address", TracedData::Text(text.to_string())),
-        Shown::Structure(text) => whole("structure", TracedData::Text(text.to_string())),
-        Shown::Bytes { bytes, is_cut } => TracedValue::of_bytes(bytes, *is_cut),
-        Shown::Strings { strings, is_cut } => TracedValue {
+        DecodedValue::Symbol(text) => whole("symbol", TracedData::Text(text.to_string())),
+        DecodedValue::Address(text) => whole("address", TracedData::Text(text.to_string())),
+        DecodedValue::Structure(text) => whole("structure", TracedData::Text(text.to_string())),
+        DecodedValue::Bytes { bytes, is_cut } => TracedValue::of_bytes(bytes, *is_cut),
+        DecodedValue::Strings { strings, is_cut } => TracedValue {
             kind: "list",
             value: TracedData::List(
                 strings
@@ -155,6 +155,6 @@ fn value(shown: &Shown) -> TracedValue {
             ),
             is_cut: *is_cut,
         },
-        Shown::Later | Shown::LaterLen(_) => whole("pointer", TracedData::Nothing),
+        DecodedValue::Later | DecodedValue::LaterLen(_) => whole("pointer", TracedData::Nothing),
     }
 }

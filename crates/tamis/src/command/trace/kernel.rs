@@ -9,7 +9,7 @@ use tamis_kernel::Ended;
 use tamis_kernel::interrupt::Interrupts;
 use tamis_kernel::spawn::Spawn;
 use tamis_recorder::ebpf::{Start, Viewer};
-use tamis_recorder::view::{Decoder, Following, Sink};
+use tamis_recorder::view::{CallTracker, Decoder, Sink};
 
 use super::{Args, Output, unwritten};
 use crate::cli::{Failure, Global, exit};
@@ -36,7 +36,7 @@ pub(super) fn run(
         global.notice(&format!("tamis: {missing}"));
     }
     let decoder = Decoder::new(args.string_bytes.min(Viewer::MAX_BYTES));
-    let mut following = Following::new(decoder, sink);
+    let mut following = CallTracker::new(decoder, sink);
     let ended = match args.command.split_first() {
         Some((program, arguments)) => {
             let mut spawn = Spawn::new(program);
@@ -83,7 +83,7 @@ pub(super) fn run(
 }
 
 /// Shows events until the function returns true, and then until all tasks end or an interrupt arrives.
-fn tell_until(mut viewer: Viewer, following: &mut Following<Output>, is_over: impl Fn() -> bool) {
+fn tell_until(mut viewer: Viewer, following: &mut CallTracker<Output>, is_over: impl Fn() -> bool) {
     let mut interrupts = None;
     let mut ticked = Instant::now();
     loop {

@@ -48,13 +48,13 @@ const EMULATION_NS: f64 = 2.7;
 const BOOK: &str = "docs/book/costs.md";
 
 /// The cost of a stage by the compiler or the book, and its source.
-type Price = Option<(f64, &'static str)>;
+type StageCost = Option<(f64, &'static str)>;
 
 /// Filters with increasing amounts of one feature.
 struct Series {
     name: &'static str,
     unit: &'static str,
-    priced: Price,
+    priced: StageCost,
     /// The amount in each stack, and the stack.
     stacks: Vec<(f64, Vec<Program>)>,
 }
@@ -212,7 +212,7 @@ impl Series {
 fn stage(
     name: &'static str,
     (ns, uncertainty_ns): (f64, f64),
-    priced: Price,
+    priced: StageCost,
     fit: Option<Fit>,
 ) -> StageEntry {
     let (priced_ns, priced_in) = priced.unzip();
@@ -227,7 +227,7 @@ fn stage(
 }
 
 /// A stage with the cost per unit.
-fn slope(name: &'static str, priced: Price, fit: Fit) -> StageEntry {
+fn slope(name: &'static str, priced: StageCost, fit: Fit) -> StageEntry {
     let cost = (fit.slope_ns, fit.standard_error_ns);
     stage(name, cost, priced, Some(fit))
 }

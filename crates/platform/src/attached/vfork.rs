@@ -7,7 +7,7 @@
 //! - The task waits at the earliest after its report that it has created the child, and no longer after its next
 //!   report.
 //! - The kernel ends the wait before the child loses the memory that it has borrowed. So a child without that memory
-//!   has no waiting lender. While the child is stopped, the lender stays in the kernel.
+//!   has no waiting parent. While the child is stopped, the parent stays in the kernel.
 //! - The end of the loan of a copy of the memory (`CLONE_VFORK` without `CLONE_VM`) is visible in reports alone.
 
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ use tamis_kernel::{Errno, memory};
 
 /// Tasks that may wait for a child, by their numbers.
 #[derive(Debug, Default)]
-pub(super) struct Lenders(BTreeMap<i32, Loan>);
+pub(super) struct VforkParents(BTreeMap<i32, VforkChild>);
 
 #[derive(Clone, Copy, Debug)]
-struct Loan {
+struct VforkChild {
     child: i32,
     /// Whether the child shares the memory itself, not a copy.
     is_shared: bool,
@@ -36,14 +36,14 @@ pub(super) enum Wait {
     Unknown,
 }
 
-impl Lenders {
+impl VforkParents {
     /// Adds a task that goes on after it has created a child that it waits for.
     pub(super) fn add(&mut self, tid: i32, child: i32) {
         let is_shared = match memory::is_shared(tid, child) {
             Err(Errno(libc::ESRCH)) => return,
             is_shared => is_shared == Ok(true),
         };
-        self.0.insert(tid, Loan { child, is_shared });
+        self.0.insert(tid, VforkChild { child, is_shared });
     }
 
     /// Removes a task that has reported, so doesn't wait.
@@ -69,21 +69,21 @@ impl Lenders {
         is_stopped: &dyn Fn(i32) -> bool,
         has_left: &dyn Fn(i32) -> bool,
     ) -> Wait {
-        let mut lender = tid;
+        let mut parent = tid;
         // If a child waits for its own child, it runs again when that wait is over.
         let mut over = Wait::Over;
         // The guest controls the length of the chain.
         for _ in 0..=self.0.len() {
-            let Some(loan) = self.0.get(&lender).filter(|loan| !has_left(loan.child)) else {
+            let Some(loan) = self.0.get(&parent).filter(|loan| !has_left(loan.child)) else {
                 return over;
             };
             if !loan.is_shared {
                 return Wait::Unknown;
             }
-            match memory::is_shared(lender, loan.child) {
+            match memory::is_shared(parent, loan.child) {
                 Ok(false) | Err(Errno(libc::ESRCH)) => return over,
                 Ok(true) if is_stopped(loan.child) => return Wait::Lasts,
-                Ok(true) if self.contains(loan.child) => lender = loan.child,
+                Ok(true) if self.contains(loan.child) => parent = loan.child,
                 _ => return Wait::Unknown,
             }
             over = Wait::Unknown;
@@ -117,21 +117,21 @@ mod tests {
             })
             .collect();
         let [first, second, third] = [(); 3].map(|()| all.recv().unwrap());
-        let mut lenders = Lenders::default();
-        lenders.add(first, second);
-        lenders.add(second, third);
+        let mut vfork_parents = VforkParents::default();
+        vfork_parents.add(first, second);
+        vfork_parents.add(second, third);
         let nobody = |_: i32| false;
-        let wait = |lenders: &Lenders, stopped: i32, left: i32| {
-            lenders.wait(first, &|tid| tid == stopped, &|tid| tid == left)
+        let wait = |vfork_parents: &VforkParents, stopped: i32, left: i32| {
+            vfork_parents.wait(first, &|tid| tid == stopped, &|tid| tid == left)
         };
-        assert_eq!(wait(&lenders, third, 0), Wait::Lasts);
-        assert_eq!(wait(&lenders, second, 0), Wait::Lasts);
-        assert_eq!(wait(&lenders, 0, third), Wait::Unknown);
-        assert_eq!(wait(&lenders, 0, second), Wait::Over);
-        assert_eq!(lenders.wait(third, &nobody, &nobody), Wait::Over);
+        assert_eq!(wait(&vfork_parents, third, 0), Wait::Lasts);
+        assert_eq!(wait(&vfork_parents, second, 0), Wait::Lasts);
+        assert_eq!(wait(&vfork_parents, 0, third), Wait::Unknown);
+        assert_eq!(wait(&vfork_parents, 0, second), Wait::Over);
+        assert_eq!(vfork_parents.wait(third, &nobody, &nobody), Wait::Over);
         // Numbers may be reused before all reports have come.
-        lenders.add(third, first);
-        assert_eq!(wait(&lenders, 0, 0), Wait::Unknown);
+        vfork_parents.add(third, first);
+        assert_eq!(wait(&vfork_parents, 0, 0), Wait::Unknown);
         for (end, own) in ends {
             drop(end);
             own.join().unwrap();

@@ -1,7 +1,7 @@
 //! The thread of the supervisor that answers one thread of the guest through its slot.
 //!
 //! The contents of a slot are untrusted: the guest's filter is evaluated for each request, and only `notify` goes to
-//! the supervisor. A forwarded call is decided again by the kernel when the guest makes it: an *order* shows the tracer
+//! the supervisor. A forwarded call is decided again by the kernel when the guest makes it: a *permit* shows the tracer
 //! that it has been decided, and lets it pass once.
 
 use std::cell::Cell;
@@ -17,9 +17,9 @@ use tamis_vm::Evaluator;
 
 use super::PatchSettings;
 use super::area;
-use super::orders::{Order, Orders};
 use super::pace::Pace;
-use super::slot::{Answered, COPY_BYTES, Request, Slot};
+use super::permits::{Permit, Permits};
+use super::slot::{COPY_BYTES, Reply, Request, Slot};
 use crate::error::{PlatformError, Unsupported};
 use crate::remote::Remote;
 use crate::supervisor::{Answer, Supervisor};
@@ -33,12 +33,12 @@ const COUNTED: usize = stub::ERRORS;
 const FORWARDS: u32 = 16;
 
 /// The state that all serving threads share.
-pub(crate) struct Desk<'a> {
+pub(crate) struct Dispatcher<'a> {
     pub(crate) supervisor: &'a dyn Supervisor,
     pub(crate) evaluator: &'a Evaluator,
-    pub(super) how: PatchSettings,
+    pub(super) settings: PatchSettings,
     pub(crate) signaller: &'a Signaller,
-    pub(super) orders: Orders,
+    pub(super) permits: Permits,
     pub(crate) failure: Mutex<Option<PlatformError>>,
     pub(crate) counts: Box<[Counts]>,
     /// The signal handler in the guest, if calls come from one.
@@ -75,7 +75,7 @@ pub(crate) struct Slots {
 
 /// Addresses in a guest's memory.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct GuestAddresses {
     /// The `syscall` of each trampoline's site, by the low half of the address where the trampoline continues.
     pub(crate) sites: BTreeMap<u32, u64>,
     pub(crate) areas: Vec<u64>,
@@ -83,19 +83,19 @@ pub(crate) struct Known {
 
 /// One thread's slot.
 #[derive(Clone, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct Channel {
     pub(crate) tid: i32,
     pub(crate) slots: Arc<Slots>,
     pub(crate) index: usize,
     pub(crate) is_closed: Arc<AtomicBool>,
-    pub(crate) known: Arc<Mutex<Known>>,
+    pub(crate) known: Arc<Mutex<GuestAddresses>>,
     /// Whether the guest copies memory for the supervisor while it waits.
     pub(crate) copies: bool,
     /// The address of the guest's table of numbers, if it has only one.
     pub(crate) numbers: Option<u64>,
 }
 
-impl Seat {
+impl Channel {
     pub(crate) fn slot(&self) -> &Slot {
         &self.slots.memory[self.index]
     }
@@ -105,22 +105,22 @@ impl Seat {
     }
 }
 
-impl<'a> Desk<'a> {
+impl<'a> Dispatcher<'a> {
     pub(crate) fn new(
         supervisor: &'a dyn Supervisor,
         evaluator: &'a Evaluator,
-        how: PatchSettings,
+        settings: PatchSettings,
         signaller: &'a Signaller,
         unpatch: Option<&'a AtomicBool>,
-    ) -> Desk<'a> {
-        Desk {
+    ) -> Dispatcher<'a> {
+        Dispatcher {
             supervisor,
             evaluator,
-            how,
+            settings,
             signaller,
             unpatch,
             handler: None,
-            orders: Orders::default(),
+            permits: Permits::default(),
             failure: Mutex::default(),
             counts: (0..COUNTED).map(|_| Counts::default()).collect(),
         }
@@ -128,11 +128,11 @@ impl<'a> Desk<'a> {
 
     /// The initial pace of both sides.
     pub(crate) const fn pace(&self) -> &Pace {
-        self.how.pace()
+        self.settings.pace()
     }
 
     /// Sets the guest's signal handler.
-    pub(crate) const fn of_handler(mut self, handler: Handler) -> Desk<'a> {
+    pub(crate) const fn of_handler(mut self, handler: Handler) -> Dispatcher<'a> {
         self.handler = Some(handler);
         self
     }
@@ -142,28 +142,34 @@ impl<'a> Desk<'a> {
         unpatch.is_some_and(|unpatch| unpatch.load(Ordering::Relaxed))
     }
 
-    /// Answers a thread until its seat is closed.
-    pub(crate) fn serve(&self, seat: &Seat) {
+    /// Answers a thread until its channel is closed.
+    pub(crate) fn serve(&self, channel: &Channel) {
         let _guard = KillOnPanic(self.signaller);
-        let (mut own, mut of_guest) = (self.how.pace, self.how.pace);
+        let (mut own, mut of_guest) = (self.settings.pace, self.settings.pace);
         let mut last = (0, 0);
-        while let Some(request) = seat.slot().receive(&mut own, &seat.is_closed) {
+        while let Some(request) = channel.slot().receive(&mut own, &channel.is_closed) {
             if last.0 != request.site {
-                let known = lock(&seat.known);
+                let known = lock(&channel.known);
                 last = (
                     request.site,
                     known.sites.get(&request.site).copied().unwrap_or(0),
                 );
             }
-            if let Some(answer) = self.decide(seat, &request, last.1, &mut own) {
-                seat.slot().answer(answer, &mut of_guest);
+            if let Some(answer) = self.decide(channel, &request, last.1, &mut own) {
+                channel.slot().answer(answer, &mut of_guest);
             }
         }
-        lock(&seat.slots.free).push(seat.index);
+        lock(&channel.slots.free).push(channel.index);
     }
 
     /// The answer to a request; `None` if the guest is being killed.
-    fn decide(&self, seat: &Seat, request: &Request, ip: u64, pace: &mut Pace) -> Option<Answered> {
+    fn decide(
+        &self,
+        channel: &Channel,
+        request: &Request,
+        ip: u64,
+        pace: &mut Pace,
+    ) -> Option<Reply> {
         let call = SeccompData {
             nr: request.nr,
             arch: Arch::X86_64.audit(),
@@ -176,15 +182,15 @@ impl<'a> Desk<'a> {
             ActionKind::Notify if !self.is_unpatched() => {}
             ActionKind::Errno => {
                 let error = i64::from(action.data.min(errno::MAX));
-                return Some(Answered::Value(-error));
+                return Some(Reply::Value(-error));
             }
-            _ => return Some(Answered::ByKernel),
+            _ => return Some(Reply::ByKernel),
         }
-        let mut task = Served {
-            space: Near {
-                seat,
+        let mut task = SlotTask {
+            space: SlotMemory {
+                channel,
                 pace: Cell::new(*pace),
-                remote: Remote { tid: seat.tid },
+                remote: Remote { tid: channel.tid },
             },
         };
         let mut answer = self.supervisor.call(&mut task, &call);
@@ -198,7 +204,7 @@ impl<'a> Desk<'a> {
             Answer::Errno(errno) => return Some(self.value(call.nr, -i64::from(errno))),
             // The handler emulates the call without another request.
             Answer::Forward if self.handler.is_some_and(|one| (one.is_emulated)(&call)) => {
-                return Some(Answered::ByKernel);
+                return Some(Reply::ByKernel);
             }
             Answer::Forward => (None, None),
             Answer::ForwardWith(_) if self.handler.is_some() => {
@@ -212,27 +218,27 @@ impl<'a> Desk<'a> {
                 return None;
             }
         };
-        self.count_forward(seat, call.nr);
-        let order = Order {
+        self.count_forward(channel, call.nr);
+        let permit = Permit {
             arch: call.arch,
             nr: call.nr,
             args: call.args,
             replacement,
             descriptor,
         };
-        self.orders.give(seat.tid, order);
-        Some(Answered::ByKernel)
+        self.permits.grant(channel.tid, permit);
+        Some(Reply::ByKernel)
     }
 
     /// Fails for an answer that isn't supported.
-    fn refuse(&self, what: &'static str) -> Option<Answered> {
+    fn refuse(&self, what: &'static str) -> Option<Reply> {
         let failure = PlatformError::Unsupported(Unsupported::new(what));
         lock(&self.failure).get_or_insert(failure);
         let _ = self.signaller.send(libc::SIGKILL);
         None
     }
 
-    fn value(&self, nr: u32, value: i64) -> Answered {
+    fn value(&self, nr: u32, value: i64) -> Reply {
         if let Some(counts) = self.counts.get(nr as usize) {
             // Concurrent increments by another thread may be lost; an atomic addition takes longer.
             let values = &counts.values;
@@ -241,11 +247,11 @@ impl<'a> Desk<'a> {
                 Ordering::Relaxed,
             );
         }
-        Answered::Value(value)
+        Reply::Value(value)
     }
 
     /// Stops using slots for calls that are mostly forwarded, which take two round trips instead of one.
-    fn count_forward(&self, seat: &Seat, nr: u32) {
+    fn count_forward(&self, channel: &Channel, nr: u32) {
         let Some(counts) = self.counts.get(nr as usize) else {
             return;
         };
@@ -258,24 +264,24 @@ impl<'a> Desk<'a> {
         }
         let forwards = counts.forwards.fetch_add(1, Ordering::Relaxed) + 1;
         if forwards >= FORWARDS && forwards > counts.values.load(Ordering::Relaxed) {
-            let known = lock(&seat.known);
+            let known = lock(&channel.known);
             let of_areas = known.areas.iter().map(|area| area + area::NUMBERS as u64);
-            for table in of_areas.chain(seat.numbers) {
+            for table in of_areas.chain(channel.numbers) {
                 // If writing fails, the guest continues to use the slot.
                 let place = table + u64::from(nr);
-                let _ = memory::overwrite(seat.tid, place, &[stub::BY_KERNEL]);
+                let _ = memory::overwrite(channel.tid, place, &[stub::BY_KERNEL]);
             }
         }
     }
 
-    /// Takes the order for a call that has stopped in the kernel.
-    pub(crate) fn take_order(&self, tid: i32, call: &SeccompData) -> Option<Order> {
-        self.orders.take(tid, |order| {
+    /// Takes the permit for a call that has stopped in the kernel.
+    pub(crate) fn take_permit(&self, tid: i32, call: &SeccompData) -> Option<Permit> {
+        self.permits.take(tid, |permit| {
             let args = match self.handler {
-                Some(handler) => (handler.args_of)(call, &order.args),
+                Some(handler) => (handler.args_of)(call, &permit.args),
                 None => call.args,
             };
-            (order.arch, order.nr, order.args) == (call.arch, call.nr, args)
+            (permit.arch, permit.nr, permit.args) == (call.arch, call.nr, args)
         })
     }
 }
@@ -297,13 +303,13 @@ impl Drop for KillOnPanic<'_> {
 }
 
 /// A task that waits for an answer in its slot.
-struct Served<'a> {
-    space: Near<'a>,
+struct SlotTask<'a> {
+    space: SlotMemory<'a>,
 }
 
-impl Task for Served<'_> {
+impl Task for SlotTask<'_> {
     fn id(&self) -> TaskId {
-        TaskId(self.space.seat.tid)
+        TaskId(self.space.channel.tid)
     }
 
     fn space(&self) -> &dyn Space {
@@ -313,17 +319,17 @@ impl Task for Served<'_> {
 
 /// The memory of a task that waits in its slot. The task copies a few bytes itself, which takes a tenth of the time of
 /// a system call of this process, if it runs on another CPU.
-struct Near<'a> {
-    seat: &'a Seat,
+struct SlotMemory<'a> {
+    channel: &'a Channel,
     pace: Cell<Pace>,
     remote: Remote,
 }
 
-impl Near<'_> {
+impl SlotMemory<'_> {
     /// Copies by the task itself; `None` if that isn't the faster way.
-    fn copy(&self, len_bytes: usize, copy: impl FnOnce(&mut Pace) -> Option<usize>) -> Copied {
+    fn copy(&self, len_bytes: usize, copy: impl FnOnce(&mut Pace) -> Option<usize>) -> CopyResult {
         let mut pace = self.pace.get();
-        if !self.seat.copies || len_bytes == 0 || len_bytes > COPY_BYTES || pace.spins() == 0 {
+        if !self.channel.copies || len_bytes == 0 || len_bytes > COPY_BYTES || pace.spins() == 0 {
             return None;
         }
         let copied = copy(&mut pace);
@@ -337,21 +343,21 @@ impl Near<'_> {
 }
 
 /// The result of a copy, if it was made.
-type Copied = Option<Result<usize, Errno>>;
+type CopyResult = Option<Result<usize, Errno>>;
 
-impl Space for Near<'_> {
+impl Space for SlotMemory<'_> {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let slot = self.seat.slot();
+        let slot = self.channel.slot();
         let copied = self.copy(buffer.len(), |pace| {
-            slot.read(address, buffer, pace, &self.seat.is_closed)
+            slot.read(address, buffer, pace, &self.channel.is_closed)
         });
         copied.unwrap_or_else(|| self.remote.read(address, buffer))
     }
 
     fn write(&self, address: u64, bytes: &[u8]) -> Result<usize, Errno> {
-        let slot = self.seat.slot();
+        let slot = self.channel.slot();
         let copied = self.copy(bytes.len(), |pace| {
-            slot.write(address, bytes, pace, &self.seat.is_closed)
+            slot.write(address, bytes, pace, &self.channel.is_closed)
         });
         copied.unwrap_or_else(|| self.remote.write(address, bytes))
     }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 /// The attempts of tasks. Between two attempts a task restarts its call.
 #[derive(Debug, Default)]
-pub(super) struct Attempts(HashMap<i32, u32>);
+pub(super) struct Backoff(HashMap<i32, u32>);
 
-impl Attempts {
+impl Backoff {
     /// Whether a task has tried for more than half a second, so that the tasks that block it may be waiting for it.
-    pub(super) fn are_enough(&self, tid: i32) -> bool {
+    pub(super) fn is_exhausted(&self, tid: i32) -> bool {
         const ENOUGH: u32 = 1000;
         self.0.get(&tid).is_some_and(|count| *count > ENOUGH)
     }

@@ -15,9 +15,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Counts released programs.
 #[derive(Debug, Default)]
-pub(super) struct Pace(AtomicUsize);
+pub(super) struct ReleaseCounter(AtomicUsize);
 
-impl Pace {
+impl ReleaseCounter {
     /// Called after each release.
     pub(super) fn step(&self) {
         if self.0.fetch_add(1, Ordering::Relaxed) % BATCH == BATCH - 1 {

@@ -12,8 +12,8 @@ use tamis_kernel::tracee::TraceError;
 
 use tamis_vm::Evaluator;
 
-use super::orphans::{Heir, Heirs};
-use super::serve::{Desk, Handler, Seat, Slots, lock};
+use super::dispatcher::{Channel, Dispatcher, Handler, Slots, lock};
+use super::orphans::{OrphanTracer, TraceRequest};
 use crate::supervisor::Answer;
 use crate::sys::stub;
 
@@ -23,7 +23,7 @@ const SYS_VFORK: i64 = 58;
 
 /// The answers to a guest whose signal handler hands calls over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answers<'a> {
+pub(crate) struct StubInterface<'a> {
     pub(crate) evaluator: &'a Evaluator,
     pub(crate) slots: &'a Arc<Slots>,
     /// Whether the supervisor is notified before a call is made, since its caller might outlive the supervisor.
@@ -34,48 +34,48 @@ pub(crate) struct Answers<'a> {
     pub(crate) numbers: u64,
 }
 
-/// The seats of a guest. Dropping it ends the threads that serve them.
-pub(crate) struct Seats<'a> {
-    desk: &'a Desk<'a>,
+/// The channels of a guest. Dropping it ends the threads that serve them.
+pub(crate) struct Channels<'a> {
+    dispatcher: &'a Dispatcher<'a>,
     slots: Arc<Slots>,
-    /// Starts a thread that serves a seat; returns whether it could.
-    start: Box<dyn Fn(Seat) -> bool + Sync + 'a>,
+    /// Starts a thread that serves a channel; returns whether it could.
+    start: Box<dyn Fn(Channel) -> bool + Sync + 'a>,
     may_leave: fn(&SeccompData) -> bool,
     /// The address of the guest's table of numbers.
     numbers: u64,
     /// Starts a thread that traces; returns whether it could.
-    trace: Box<dyn Fn(Heir) -> bool + Sync + 'a>,
-    heirs: &'a Heirs,
+    trace: Box<dyn Fn(TraceRequest) -> bool + Sync + 'a>,
+    orphans: &'a OrphanTracer,
     /// The only process with the memory of the slots.
     pid: i32,
-    taken: Mutex<Taken>,
+    registry: Mutex<Registry>,
 }
 
 #[derive(Default)]
-struct Taken {
-    seats: HashMap<i32, Seat>,
+struct Registry {
+    channels: HashMap<i32, Channel>,
     keys: u64,
 }
 
-impl<'a> Seats<'a> {
+impl<'a> Channels<'a> {
     pub(crate) fn new(
-        desk: &'a Desk<'a>,
-        answers: &Answers<'a>,
+        dispatcher: &'a Dispatcher<'a>,
+        answers: &StubInterface<'a>,
         pid: i32,
-        start: Box<dyn Fn(Seat) -> bool + Sync + 'a>,
-        trace: Box<dyn Fn(Heir) -> bool + Sync + 'a>,
-        heirs: &'a Heirs,
-    ) -> Seats<'a> {
-        Seats {
-            desk,
+        start: Box<dyn Fn(Channel) -> bool + Sync + 'a>,
+        trace: Box<dyn Fn(TraceRequest) -> bool + Sync + 'a>,
+        orphans: &'a OrphanTracer,
+    ) -> Channels<'a> {
+        Channels {
+            dispatcher,
             slots: Arc::clone(answers.slots),
             may_leave: answers.may_leave,
             numbers: answers.numbers,
             start,
             trace,
-            heirs,
+            orphans,
             pid,
-            taken: Mutex::default(),
+            registry: Mutex::default(),
         }
     }
 
@@ -91,7 +91,9 @@ impl<'a> Seats<'a> {
         let nr = i64::from(call.nr);
         let is_parent = call.arch == Arch::X86_64.audit()
             && [libc::SYS_clone, SYS_FORK, SYS_VFORK].contains(&nr);
-        let added = self.heirs.add(notification.thread, is_parent, &*self.trace);
+        let added = self
+            .orphans
+            .add(notification.thread, is_parent, &*self.trace);
         match added {
             // The task has been killed.
             Err(error) if error.errno == Errno(libc::ESRCH) => Ok(()),
@@ -107,12 +109,12 @@ impl<'a> Seats<'a> {
             let index = self.hello(notification.thread);
             return Some(Answer::Return(index.map_or(-1, |index| index as i64)));
         }
-        let said = Action::from_ret(self.desk.evaluator.run(call)).kind;
+        let said = Action::from_ret(self.dispatcher.evaluator.run(call)).kind;
         if (self.may_leave)(call) && said != ActionKind::Notify {
             return Some(Answer::Forward);
         }
-        let order = self.desk.take_order(notification.thread, call)?;
-        Some(match (order.replacement, order.descriptor) {
+        let permit = self.dispatcher.take_permit(notification.thread, call)?;
+        Some(match (permit.replacement, permit.descriptor) {
             (_, Some(fd)) => Answer::Descriptor(fd),
             (Some(new), None) => Answer::ForwardWith(new),
             (None, None) => Answer::Forward,
@@ -124,14 +126,14 @@ impl<'a> Seats<'a> {
         if !self.has(tid) {
             return None;
         }
-        let mut taken = lock(&self.taken);
-        if let Some(seat) = taken.seats.get(&tid) {
-            return Some(seat.index);
+        let mut registry = lock(&self.registry);
+        if let Some(channel) = registry.channels.get(&tid) {
+            return Some(channel.index);
         }
-        let index = self.free().or_else(|| self.sweep(&mut taken))?;
-        // Removes orders of a former thread with this number.
-        self.desk.orders.left(tid);
-        let seat = Seat {
+        let index = self.free().or_else(|| self.sweep(&mut registry))?;
+        // Removes permits of a former thread with this number.
+        self.dispatcher.permits.left(tid);
+        let channel = Channel {
             tid,
             slots: Arc::clone(&self.slots),
             index,
@@ -140,13 +142,13 @@ impl<'a> Seats<'a> {
             copies: false,
             numbers: Some(self.numbers),
         };
-        taken.keys += 1;
-        seat.slot().reset(taken.keys, self.desk.pace());
-        if !(self.start)(seat.clone()) {
+        registry.keys += 1;
+        channel.slot().reset(registry.keys, self.dispatcher.pace());
+        if !(self.start)(channel.clone()) {
             lock(&self.slots.free).push(index);
             return None;
         }
-        taken.seats.insert(tid, seat);
+        registry.channels.insert(tid, channel);
         Some(index)
     }
 
@@ -155,20 +157,20 @@ impl<'a> Seats<'a> {
         lock(&self.slots.free).pop()
     }
 
-    /// Closes the seats of threads that have ended; returns the index of one of their slots.
-    fn sweep(&self, taken: &mut Taken) -> Option<usize> {
+    /// Closes the channels of threads that have ended; returns the index of one of their slots.
+    fn sweep(&self, registry: &mut Registry) -> Option<usize> {
         /// The number of chances that the serving threads get to end.
         const TIMES: u32 = 1000;
-        let before = taken.seats.len();
-        taken.seats.retain(|tid, seat| {
+        let before = registry.channels.len();
+        registry.channels.retain(|tid, channel| {
             let is_there = self.has(*tid);
             if !is_there {
-                seat.close();
-                self.desk.orders.left(*tid);
+                channel.close();
+                self.dispatcher.permits.left(*tid);
             }
             is_there
         });
-        let is_any_closed = taken.seats.len() < before;
+        let is_any_closed = registry.channels.len() < before;
         (0..if is_any_closed { TIMES } else { 0 }).find_map(|_| {
             thread::yield_now();
             self.free()
@@ -181,10 +183,10 @@ impl<'a> Seats<'a> {
     }
 }
 
-impl Drop for Seats<'_> {
+impl Drop for Channels<'_> {
     fn drop(&mut self) {
-        for seat in lock(&self.taken).seats.values() {
-            seat.close();
+        for channel in lock(&self.registry).channels.values() {
+            channel.close();
         }
     }
 }
