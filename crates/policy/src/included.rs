@@ -33,8 +33,20 @@ pub(crate) fn not_a_policy(
     sources: &Sources,
     mistake: Span,
 ) -> Diagnostic {
+    not_of_language("a policy", code, path, include, sources, mistake)
+}
+
+/// The error for an included file that isn't one of its language, such as `a policy`, from a place on.
+pub(crate) fn not_of_language(
+    file: &str,
+    code: Code,
+    path: &str,
+    include: Span,
+    sources: &Sources,
+    mistake: Span,
+) -> Diagnostic {
     let at = sources.position(mistake);
-    let message = format!("cannot include `{path}`: it doesn't read as a policy");
+    let message = format!("cannot include `{path}`: it doesn't read as {file}");
     let place = format!(
         "the first mistake is in its line {}, column {}; lines of such a file are not shown",
         at.line, at.column

@@ -25,7 +25,7 @@ mod near;
 pub mod oci;
 pub mod option;
 pub mod selection;
-mod sink;
+pub mod sink;
 pub mod spo;
 pub mod systemd;
 pub mod tamis;

@@ -10,7 +10,8 @@ use tamis_diag::{Diagnostic, Severity, Span};
 use crate::limits::MAX_DIAGNOSTICS;
 
 /// Collects diagnostics.
-pub(crate) struct Sink {
+#[derive(Debug)]
+pub struct Sink {
     strict: bool,
     diagnostics: Vec<Diagnostic>,
     /// Codes and places already reported.
@@ -21,7 +22,7 @@ pub(crate) struct Sink {
 
 impl Sink {
     /// An empty sink; a strict one turns warnings into errors.
-    pub(crate) fn new(strict: bool) -> Sink {
+    pub fn new(strict: bool) -> Sink {
         Sink {
             strict,
             diagnostics: Vec::new(),
@@ -32,7 +33,7 @@ impl Sink {
     }
 
     /// Adds a diagnostic, unless the same code was reported at the same place.
-    pub(crate) fn report(&mut self, mut diagnostic: Diagnostic) {
+    pub fn report(&mut self, mut diagnostic: Diagnostic) {
         if self.strict && diagnostic.severity == Severity::Warning {
             diagnostic.severity = Severity::Error;
         }
@@ -80,17 +81,17 @@ impl Sink {
     }
 
     /// Whether an error was reported.
-    pub(crate) fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         self.failed
     }
 
     /// Whether to stop: after [`stop`](Self::stop), or with errors and no room for more.
-    pub(crate) fn is_finished(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.stopped || self.failed && self.diagnostics.len() >= MAX_DIAGNOSTICS
     }
 
     /// All errors, warnings and notes in the order of discovery; [`Parsed::new`](crate::Parsed::new) sorts them.
-    pub(crate) fn into_diagnostics(self) -> Vec<Diagnostic> {
+    pub fn into_diagnostics(self) -> Vec<Diagnostic> {
         self.diagnostics
     }
 

@@ -13,12 +13,13 @@
 
 pub mod ast;
 mod condition;
-mod include;
+pub mod include;
 mod lexer;
 mod lower;
 mod names;
-mod parser;
+pub mod parser;
 pub mod print;
+pub mod resolve;
 mod sets;
 mod value;
 mod variables;
@@ -141,7 +142,7 @@ fn parse_expanded(
     options: &TamisOptions,
 ) -> (Parsed, bool) {
     let mut sink = Sink::new(options.strict);
-    let statements = include::expand(sources, root, loader, &mut sink);
+    let statements = include::expand(&include::POLICIES, sources, root, loader, &mut sink);
     let ruleset = lower::ruleset(&statements, options, sources, &mut sink);
     let is_arch = |statement: &Statement| matches!(statement.kind, StatementKind::Arch(_));
     let states_arches = statements.iter().any(is_arch);

@@ -8,21 +8,47 @@ use std::sync::Arc;
 
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
-use super::ast::{Name, Statement, StatementKind};
+use super::ast::{Name, Policy, Statement, StatementKind};
 use super::{lexer, parser};
-use crate::included::{first_mistake, help_to_find, not_a_policy};
+use crate::included::{first_mistake, help_to_find, not_of_language};
 use crate::limits::{MAX_INCLUDE_DEPTH, MAX_SOURCE_BYTES};
 use crate::loader::Loader;
 use crate::sink::Sink;
 
+/// A language with `include` statements.
+#[derive(Debug)]
+pub struct IncludingLanguage<S> {
+    /// A file of the language with its article: `a policy`.
+    pub file: &'static str,
+    /// Parses the statements of one file.
+    pub parse: fn(SourceId, &str, &mut Sink) -> Vec<S>,
+    /// The path of an `include` statement; `None` for other statements.
+    pub included: fn(&S) -> Option<&Name>,
+}
+
+/// Policies in the tamis language.
+pub(super) const POLICIES: IncludingLanguage<Statement> = IncludingLanguage {
+    file: "a policy",
+    parse: |source, text, sink| {
+        let Policy { statements } = parser::parse(source, text, sink);
+        statements
+    },
+    included: |statement| match &statement.kind {
+        StatementKind::Include(path) => Some(path),
+        _ => None,
+    },
+};
+
 /// The statements of the root and of its included files, in order.
-pub(super) fn expand(
+pub fn expand<S>(
+    language: &IncludingLanguage<S>,
     sources: &mut Sources,
     root: SourceId,
     loader: &mut dyn Loader,
     sink: &mut Sink,
-) -> Vec<Statement> {
+) -> Vec<S> {
     let mut expansion = Expansion {
+        language,
         sources,
         loader,
         sink,
@@ -35,7 +61,8 @@ pub(super) fn expand(
     expansion.statements
 }
 
-struct Expansion<'a> {
+struct Expansion<'a, S> {
+    language: &'a IncludingLanguage<S>,
     sources: &'a mut Sources,
     loader: &'a mut dyn Loader,
     sink: &'a mut Sink,
@@ -44,10 +71,10 @@ struct Expansion<'a> {
     /// The completely read files.
     done: HashSet<Arc<str>>,
     source_bytes: usize,
-    statements: Vec<Statement>,
+    statements: Vec<S>,
 }
 
-impl Expansion<'_> {
+impl<S> Expansion<'_, S> {
     /// Reads a file of the sources; `included_at` is absent for the root.
     fn file(&mut self, source: SourceId, included_at: Option<Span>) {
         let name = self.sources.name(source).clone();
@@ -56,7 +83,11 @@ impl Expansion<'_> {
         if self.source_bytes > MAX_SOURCE_BYTES {
             let diagnostic = Diagnostic::error(
                 code::FILE_TOO_LARGE,
-                format!("a policy of more than {} MiB", MAX_SOURCE_BYTES >> 20),
+                format!(
+                    "{} of more than {} MiB",
+                    self.language.file,
+                    MAX_SOURCE_BYTES >> 20
+                ),
             );
             self.sink.report(match included_at {
                 Some(span) => diagnostic.label(span, "with this file"),
@@ -66,16 +97,16 @@ impl Expansion<'_> {
         }
         self.open.push(name.clone());
         let before = self.sink.len();
-        let mut policy = parser::parse(source, &text, self.sink);
+        let statements = (self.language.parse)(source, &text, self.sink);
         if let Some(include) = included_at
-            && policy.statements.is_empty()
+            && statements.is_empty()
         {
             self.hide_mistakes(before, source, include);
         }
-        for statement in policy.statements.drain(..) {
-            match &statement.kind {
-                StatementKind::Include(path) => self.include(path, &name),
-                _ => self.statements.push(statement),
+        for statement in statements {
+            match (self.language.included)(&statement) {
+                Some(path) => self.include(path, &name),
+                None => self.statements.push(statement),
             }
         }
         self.open.pop();
@@ -143,7 +174,14 @@ impl Expansion<'_> {
     fn refuse(&mut self, source: SourceId, include: Span, mistake: Span) {
         let name = self.sources.name(source);
         let code = code::INCLUDE_FAILED;
-        let diagnostic = not_a_policy(code, name, include, self.sources, mistake);
+        let diagnostic = not_of_language(
+            self.language.file,
+            code,
+            name,
+            include,
+            self.sources,
+            mistake,
+        );
         self.sink.report(diagnostic);
     }
 }

@@ -40,9 +40,9 @@ pub(super) struct Token {
 }
 
 /// All symbols; a symbol precedes its own prefixes.
-const SYMBOLS: [&str; 24] = [
-    "&&", "||", "==", "!=", "<=", ">=", "<<", "..", "<", ">", "&", "|", "!", "~", "-", "=", ",",
-    "(", ")", "{", "}", "[", "]", ":",
+const SYMBOLS: [&str; 25] = [
+    "&&", "||", "==", "!=", "<=", ">=", "<<", "..", "->", "<", ">", "&", "|", "!", "~", "-", "=",
+    ",", "(", ")", "{", "}", "[", "]", ":",
 ];
 
 /// The tokens of a source, terminated by [`TokenKind::End`].

@@ -9,16 +9,14 @@ mod section;
 
 use std::ops::RangeInclusive;
 
-use tamis_abi::{Action, ActionKind, Arch, signature, syscall};
+use tamis_abi::{Action, Arch, signature, syscall};
 use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
 use tamis_rules::{
     IntervalSet, OperandSource, Origin, Part, Predicate, Rule, Ruleset, Section, Test,
 };
 
 use super::TamisOptions;
-use super::ast::{
-    Answer, Fallback, Name, Statement, StatementKind, Target, TargetKind, Value, Verb,
-};
+use super::ast::{Answer, Fallback, Name, Statement, StatementKind, Target, TargetKind, Value};
 use super::condition::Context;
 use super::names::{Checked, Names, unknown_call};
 use super::value::Scope;
@@ -439,36 +437,12 @@ impl Lowering<'_> {
 
     /// The action of an answer on one architecture; `None` after an error.
     fn action(&mut self, answer: &Answer, arch: Arch) -> Option<Action> {
-        /// `EPERM`, the same number everywhere.
-        const EPERM: u16 = 1;
-        /// `MAX_ERRNO`: the kernel caps larger values.
-        const MAX_ERRNO: u64 = 4095;
-        let kind = answer.verb.kind();
-        let Some(data) = &answer.data else {
-            let data = if answer.verb == Verb::Deny { EPERM } else { 0 };
-            return Some(Action::new(kind, data));
-        };
         let scope = Scope {
             names: &self.names,
             arch,
         };
-        let value = scope.value(data, Width::Bits32);
-        let number = self.checked(value)?.bits;
-        let max = match kind {
-            ActionKind::Errno => MAX_ERRNO,
-            _ => u64::from(u16::MAX),
-        };
-        if number > max {
-            self.sink.report(
-                Diagnostic::error(
-                    code::VALUE_DOES_NOT_FIT,
-                    format!("{number} is too large for `{}`", answer.verb.word()),
-                )
-                .label(data.span, format!("at most {max}")),
-            );
-            return None;
-        }
-        Some(Action::new(kind, number as u16))
+        let action = scope.action(answer);
+        self.checked(action)
     }
 
     fn origin(&self, span: Span) -> Origin {

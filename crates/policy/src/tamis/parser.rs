@@ -1,10 +1,20 @@
-//! From tokens to the syntax tree: statements. Conditions and values are in [`expression`].
+//! From tokens to the syntax tree: statements. Conditions and values are in `expression`.
+//!
+//! A language whose statements have the same targets, actions and definitions brings its own parser of a statement
+//! and the words that begin one: [`Parser::statements`] does the rest.
 //!
 //! Recursive descent with one token of lookahead. An error ends its statement: the parser reports it and continues at
 //! the next line that seems to begin a statement (by its first word, or by an indentation not greater than that of the
 //! broken one), so one run reports several errors. Recursion is bounded by [`MAX_NESTING`].
 
+#![expect(
+    clippy::missing_errors_doc,
+    reason = "every error is an abandoned statement, which has been reported"
+)]
+
 mod expression;
+
+pub use expression::is_constant_name;
 
 use tamis_abi::{ActionKind, signature, syscall};
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
@@ -26,27 +36,25 @@ const STATEMENT_WORDS: [&str; 8] = [
 
 /// Parses one file; errors are reported to the sink, and their statements are omitted.
 pub(super) fn parse(source: SourceId, text: &str, sink: &mut Sink) -> Policy {
-    let tokens = lexer::tokens(source, text, sink);
-    let mut parser = Parser {
-        text,
-        tokens,
-        at: 0,
-        depth: 0,
-        open_braces: 0,
-        sink,
-    };
+    let mut parser = Parser::new(source, text, is_statement_word, sink);
     Policy {
-        statements: parser.statements(false),
+        statements: parser.statements(false, Parser::statement),
     }
 }
 
 /// The mark of a statement that was abandoned after its error was reported.
-struct Abandon;
+#[derive(Clone, Copy, Debug)]
+pub struct Abandon;
 
-type ParseResult<T> = Result<T, Abandon>;
+/// The result of parsing a part; an error has been reported.
+pub type ParseResult<T> = Result<T, Abandon>;
 
-struct Parser<'a> {
+/// The parser of one file.
+#[derive(Debug)]
+pub struct Parser<'a> {
     text: &'a str,
+    /// Whether a word begins a statement.
+    begins_statement: fn(&str) -> bool,
     tokens: Vec<Token>,
     /// The index of the next token; at most that of the last, which is the end.
     at: usize,
@@ -57,9 +65,31 @@ struct Parser<'a> {
     sink: &'a mut Sink,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    /// The parser of a text whose statements begin with certain words.
+    pub fn new(
+        source: SourceId,
+        text: &'a str,
+        begins_statement: fn(&str) -> bool,
+        sink: &'a mut Sink,
+    ) -> Parser<'a> {
+        Parser {
+            text,
+            begins_statement,
+            tokens: lexer::tokens(source, text, sink),
+            at: 0,
+            depth: 0,
+            open_braces: 0,
+            sink,
+        }
+    }
+
     /// Statements up to the end of the file or, inside a block, up to its closing brace.
-    fn statements(&mut self, inside_block: bool) -> Vec<Statement> {
+    pub fn statements<T>(
+        &mut self,
+        inside_block: bool,
+        statement: fn(&mut Self) -> ParseResult<T>,
+    ) -> Vec<T> {
         let base = self.open_braces;
         let mut statements = Vec::new();
         loop {
@@ -68,7 +98,7 @@ impl Parser<'_> {
                 return statements;
             }
             let start = self.at;
-            match self.statement() {
+            match statement(self) {
                 Ok(statement) => statements.push(statement),
                 Err(Abandon) => self.recover(start, base, inside_block),
             }
@@ -86,7 +116,8 @@ impl Parser<'_> {
             let ends_block = inside_block && self.open_braces <= base && self.is_next("}");
             let begins_statement = token.indent.is_some_and(|indent| {
                 let is_word = token.kind == TokenKind::Name;
-                is_word && (indent <= broken_indent || is_statement_word(self.text_of(token.span)))
+                let begins = || (self.begins_statement)(self.text_of(token.span));
+                is_word && (indent <= broken_indent || begins())
             });
             if token.kind == TokenKind::End || ends_block || begins_statement {
                 self.open_braces = base;
@@ -116,12 +147,7 @@ impl Parser<'_> {
                 "unknown" => self.fallback(Fallback::Unknown)?,
                 "include" => {
                     self.advance();
-                    let quoted = self.expect(TokenKind::Text, "a file name in quotes")?;
-                    let text = self.text_of(quoted);
-                    StatementKind::Include(Name {
-                        text: text[1..text.len() - 1].to_owned(),
-                        span: quoted,
-                    })
+                    StatementKind::Include(self.quoted("a file name in quotes")?)
                 }
                 "let" => self.let_statement()?,
                 "set" => self.set_statement()?,
@@ -138,6 +164,21 @@ impl Parser<'_> {
 
     fn fallback(&mut self, fallback: Fallback) -> ParseResult<StatementKind> {
         self.advance();
+        Ok(StatementKind::Fallback(fallback, self.action()?))
+    }
+
+    /// A text in quotes, without them.
+    pub fn quoted(&mut self, what: &str) -> ParseResult<Name> {
+        let span = self.expect(TokenKind::Text, what)?;
+        let text = self.text_of(span);
+        Ok(Name {
+            text: text[1..text.len() - 1].to_owned(),
+            span,
+        })
+    }
+
+    /// An action.
+    pub fn action(&mut self) -> ParseResult<Answer> {
         let word = self.expect(TokenKind::Name, "an action")?;
         self.at -= 1;
         let Some(verb) = Verb::from_word(self.text_of(word)) else {
@@ -147,7 +188,7 @@ impl Parser<'_> {
                 .help(did_you_mean(&typed, known, "the actions are"));
             return Err(self.abandon(diagnostic));
         };
-        Ok(StatementKind::Fallback(fallback, self.answer(verb)?))
+        self.answer(verb)
     }
 
     /// An action; the next token is its verb.
@@ -171,7 +212,8 @@ impl Parser<'_> {
         Ok(Answer { verb, data, span })
     }
 
-    fn let_statement(&mut self) -> ParseResult<StatementKind> {
+    /// `let NAME = …`, or `let name: u32`.
+    pub fn let_statement(&mut self) -> ParseResult<StatementKind> {
         self.advance();
         let name = self.expect_name("a name")?;
         if self.take(":") {
@@ -232,7 +274,8 @@ impl Parser<'_> {
         })
     }
 
-    fn set_statement(&mut self) -> ParseResult<StatementKind> {
+    /// `set @name = { … }`.
+    pub fn set_statement(&mut self) -> ParseResult<StatementKind> {
         self.advance();
         let span = self.expect(TokenKind::SetName, "a set's name such as `@mine`")?;
         let name = self.name_at(span);
@@ -264,13 +307,13 @@ impl Parser<'_> {
         }
         let arches = self.names("an architecture")?;
         self.expect_symbol("{")?;
-        let body = self.statements(true);
+        let body = self.statements(true, Parser::statement);
         self.expect_symbol("}")?;
         Ok(StatementKind::On(arches, body))
     }
 
     /// One name or several, separated by commas.
-    fn names(&mut self, what: &str) -> ParseResult<Vec<Name>> {
+    pub fn names(&mut self, what: &str) -> ParseResult<Vec<Name>> {
         let mut names = vec![self.expect_name(what)?];
         while self.take(",") {
             names.push(self.expect_name(what)?);
@@ -278,7 +321,8 @@ impl Parser<'_> {
         Ok(names)
     }
 
-    fn targets(&mut self) -> ParseResult<Vec<Target>> {
+    /// Targets separated by commas.
+    pub fn targets(&mut self) -> ParseResult<Vec<Target>> {
         let mut targets = vec![self.target()?];
         while self.take(",") {
             targets.push(self.target()?);
@@ -292,7 +336,7 @@ impl Parser<'_> {
         let kind = match first.kind {
             TokenKind::SetName => TargetKind::Set(self.name_at(first.span)),
             TokenKind::Name if word == "nr" => return self.numbers(),
-            TokenKind::Name if !is_statement_word(word) || syscall::is_known(word) => {
+            TokenKind::Name if !(self.begins_statement)(word) || syscall::is_known(word) => {
                 TargetKind::Call(self.name_at(first.span))
             }
             _ => return Err(self.unexpected("a system call, a `@set` or `nr`")),
@@ -373,11 +417,58 @@ impl Parser<'_> {
 
     // Tokens.
 
+    /// The next token, if it is a word.
+    pub fn next_word(&self) -> Option<&str> {
+        let token = self.tokens[self.at];
+        (token.kind == TokenKind::Name).then(|| self.text_of(token.span))
+    }
+
+    /// The span of the next token.
+    pub fn next_span(&self) -> Span {
+        self.tokens[self.at].span
+    }
+
+    /// The span of the last consumed token.
+    pub fn last_span(&self) -> Span {
+        self.tokens[self.at.saturating_sub(1)].span
+    }
+
+    /// Whether a text in quotes is next.
+    pub fn is_quoted_next(&self) -> bool {
+        self.peek() == TokenKind::Text
+    }
+
+    /// The end of the text.
+    pub fn expect_end(&mut self) -> ParseResult<()> {
+        match self.peek() {
+            TokenKind::End => Ok(()),
+            _ => Err(self.unexpected("the end")),
+        }
+    }
+
+    /// Consumes a word if it is next.
+    pub fn take_word(&mut self, word: &str) -> bool {
+        let found = self.next_word() == Some(word);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Consumes a word.
+    pub fn expect_word(&mut self, word: &str) -> ParseResult<Span> {
+        match self.take_word(word) {
+            true => Ok(self.last_span()),
+            false => Err(self.unexpected(&format!("`{word}`"))),
+        }
+    }
+
     fn peek(&self) -> TokenKind {
         self.tokens[self.at].kind
     }
 
-    fn is_next(&self, symbol: &str) -> bool {
+    /// Whether a symbol is next.
+    pub fn is_next(&self, symbol: &str) -> bool {
         matches!(self.peek(), TokenKind::Symbol(found) if found == symbol)
     }
 
@@ -406,7 +497,8 @@ impl Parser<'_> {
         token.span
     }
 
-    fn take(&mut self, symbol: &str) -> bool {
+    /// Consumes a symbol if it is next.
+    pub fn take(&mut self, symbol: &str) -> bool {
         let found = self.is_next(symbol);
         if found {
             self.advance();
@@ -422,16 +514,19 @@ impl Parser<'_> {
         }
     }
 
-    fn expect_name(&mut self, what: &str) -> ParseResult<Name> {
+    /// A name.
+    pub fn expect_name(&mut self, what: &str) -> ParseResult<Name> {
         let span = self.expect(TokenKind::Name, what)?;
         Ok(self.name_at(span))
     }
 
-    fn expect_symbol(&mut self, symbol: &'static str) -> ParseResult<Span> {
+    /// A symbol.
+    pub fn expect_symbol(&mut self, symbol: &'static str) -> ParseResult<Span> {
         self.expect(TokenKind::Symbol(symbol), &format!("`{symbol}`"))
     }
 
-    fn unexpected(&mut self, expected: &str) -> Abandon {
+    /// Reports the next token, in whose place something else is expected.
+    pub fn unexpected(&mut self, expected: &str) -> Abandon {
         let token = self.tokens[self.at];
         let found = match token.kind {
             TokenKind::End => "the end of the file".to_owned(),
@@ -444,7 +539,7 @@ impl Parser<'_> {
     }
 
     /// Reports an error, unless the lexer already did.
-    fn abandon(&mut self, diagnostic: Diagnostic) -> Abandon {
+    pub fn abandon(&mut self, diagnostic: Diagnostic) -> Abandon {
         if self.peek() != TokenKind::Broken {
             self.sink.report(diagnostic);
         }
@@ -516,12 +611,12 @@ fn is_statement_word(word: &str) -> bool {
 }
 
 /// A syntax error with an unlabelled span.
-fn syntax(span: Span, message: impl Into<String>) -> Diagnostic {
+pub fn syntax(span: Span, message: impl Into<String>) -> Diagnostic {
     Diagnostic::error(code::TAMIS_SYNTAX, message).label(span, "")
 }
 
 /// The nearest of the known words, or all of them.
-fn did_you_mean<'a>(
+pub fn did_you_mean<'a>(
     typed: &str,
     known: impl Iterator<Item = &'a str> + Clone,
     otherwise: &str,

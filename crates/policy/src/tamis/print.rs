@@ -24,8 +24,19 @@ pub fn policy(policy: &Policy) -> String {
     text
 }
 
+/// The text of a statement, with a final newline.
+pub fn statement_kind(kind: &StatementKind) -> String {
+    let mut text = String::new();
+    print_kind(&mut text, kind, "");
+    text
+}
+
 fn print_statement(text: &mut String, statement: &Statement, indent: &str) {
-    let (head, items, tail) = match &statement.kind {
+    print_kind(text, &statement.kind, indent);
+}
+
+fn print_kind(text: &mut String, kind: &StatementKind, indent: &str) {
+    let (head, items, tail) = match kind {
         StatementKind::Arch(names) => ("arch ".to_owned(), texts(names), String::new()),
         StatementKind::Fallback(fallback, answer) => (
             format!("{} {answer}", fallback.word()),

@@ -4,11 +4,11 @@
 //! or constant with more bits is an error, not truncated.
 
 use tamis_abi::signature::Width;
-use tamis_abi::{Arch, consts};
+use tamis_abi::{Action, ActionKind, Arch, consts};
 use tamis_diag::{Diagnostic, Span, code};
 use tamis_rules::IntervalSet;
 
-use super::ast::{Constant, Element, Value, ValueKind};
+use super::ast::{Answer, Constant, Element, Value, ValueKind, Verb};
 use super::names::{Checked, Meaning, Names, suggest_from};
 
 /// The value of an expression.
@@ -40,6 +40,34 @@ impl Scope<'_> {
                 None => self.value(value, width).map(Meaning::Value),
             },
         }
+    }
+
+    /// The action of an answer.
+    pub(super) fn action(self, answer: &Answer) -> Checked<Action> {
+        /// `EPERM`, the same number everywhere.
+        const EPERM: u16 = 1;
+        /// `MAX_ERRNO`: the kernel caps larger values.
+        const MAX_ERRNO: u64 = 4095;
+        let kind = answer.verb.kind();
+        let Some(data) = &answer.data else {
+            let data = if answer.verb == Verb::Deny { EPERM } else { 0 };
+            return Ok(Action::new(kind, data));
+        };
+        let number = self.value(data, Width::Bits32)?.bits;
+        let max = match kind {
+            ActionKind::Errno => MAX_ERRNO,
+            _ => u64::from(u16::MAX),
+        };
+        if number > max {
+            return Err(Box::new(
+                Diagnostic::error(
+                    code::VALUE_DOES_NOT_FIT,
+                    format!("{number} is too large for `{}`", answer.verb.word()),
+                )
+                .label(data.span, format!("at most {max}")),
+            ));
+        }
+        Ok(Action::new(kind, number as u16))
     }
 
     /// The value of an expression.

@@ -15,7 +15,7 @@ use crate::tamis::lexer::TokenKind;
 use tamis_diag::Span;
 
 /// Whether a word has the form of a constant: no lower-case letters, no hyphens.
-pub(super) fn is_constant_name(word: &str) -> bool {
+pub fn is_constant_name(word: &str) -> bool {
     !word
         .bytes()
         .any(|byte| byte.is_ascii_lowercase() || byte == b'-')
@@ -23,7 +23,7 @@ pub(super) fn is_constant_name(word: &str) -> bool {
 
 impl Parser<'_> {
     /// `any { "," any }`: a conjunction.
-    pub(super) fn condition(&mut self) -> ParseResult<Condition> {
+    pub fn condition(&mut self) -> ParseResult<Condition> {
         self.conditions(",", ConditionKind::All, |parser| {
             parser.conditions("||", ConditionKind::Any, |parser| {
                 parser.conditions("&&", ConditionKind::All, Self::factor)
@@ -262,7 +262,7 @@ impl Parser<'_> {
     }
 
     /// `{ element, … }` with its span.
-    pub(super) fn braced_elements(&mut self) -> ParseResult<(Vec<Element>, Span)> {
+    pub fn braced_elements(&mut self) -> ParseResult<(Vec<Element>, Span)> {
         let start = self.expect_symbol("{")?;
         let mut elements = Vec::new();
         while !self.is_next("}") {
@@ -281,7 +281,7 @@ impl Parser<'_> {
     }
 
     /// `conjunction { "|" conjunction }`
-    pub(super) fn value(&mut self) -> ParseResult<Value> {
+    pub fn value(&mut self) -> ParseResult<Value> {
         self.values("|", ValueKind::Or, Self::conjunction)
     }
 
@@ -350,7 +350,7 @@ impl Parser<'_> {
     }
 
     /// An integer literal with its span.
-    pub(super) fn number(&mut self) -> ParseResult<(u64, Span)> {
+    pub fn number(&mut self) -> ParseResult<(u64, Span)> {
         let span = self.expect(TokenKind::Number, "a number")?;
         let text = self.text_of(span);
         match parse_number(text) {
