@@ -137,6 +137,27 @@ impl Failure {
         }
     }
 
+    /// The failure in one line: its first error.
+    pub fn message(&self) -> String {
+        match self {
+            Failure::Diagnostics(diagnostics, sources) => {
+                let mut errors = diagnostics.iter().filter(|own| own.is_error());
+                let Some(first) = errors.next() else {
+                    return String::new();
+                };
+                match first.labels.first() {
+                    Some(label) => {
+                        let position = sources.position(label.span);
+                        let name = sources.name(label.span.source);
+                        format!("{name}:{}: {}", position.line, first.message)
+                    }
+                    None => first.message.clone(),
+                }
+            }
+            Failure::Message { message, .. } => message.clone(),
+        }
+    }
+
     /// The failure as a document.
     pub fn document(&self) -> DiagnosticsReport {
         match self {

@@ -3,7 +3,7 @@
 //! A code is `TM` and four digits, grouped by hundred: 00 reading input, 01 programs and assembler,
 //! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form, 06 profiles, 07 lint,
 //! 08 Firecracker filters, 09 minijail policies, 10 kafel policies, 11 systemd units,
-//! 12 resources of the security-profiles-operator, 13 exporting, 14 matrices of options, 15 extended BPF. A number is
+//! 12 resources of the security-profiles-operator, 13 exporting, 14 matrices of options, 15 extended BPF, 16 checks. A number is
 //! never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
 
 /// A stable name for one kind of diagnostic.
@@ -34,6 +34,7 @@ macro_rules! codes {
     };
 }
 
+mod checks;
 mod compile;
 mod export;
 mod extended;
@@ -52,8 +53,9 @@ mod systemd;
 mod tamis;
 
 pub use self::{
-    compile::*, export::*, extended::*, firecracker::*, input::*, kafel::*, lint::*, matrix::*,
-    minijail::*, oci::*, profile::*, program::*, ruleset::*, spo::*, systemd::*, tamis::*,
+    checks::*, compile::*, export::*, extended::*, firecracker::*, input::*, kafel::*, lint::*,
+    matrix::*, minijail::*, oci::*, profile::*, program::*, ruleset::*, spo::*, systemd::*,
+    tamis::*,
 };
 
 /// All codes, ascending.
@@ -75,6 +77,7 @@ pub fn all() -> impl Iterator<Item = Code> {
         export::EXPORT,
         matrix::MATRIX,
         extended::EXTENDED,
+        checks::CHECKS,
     ]
     .into_iter()
     .flatten()

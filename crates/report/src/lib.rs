@@ -56,6 +56,7 @@ pub mod run;
 pub mod sandbox;
 pub mod strace_table;
 pub mod tables;
+pub mod test;
 pub mod trace;
 mod upper_bits;
 
@@ -130,6 +131,7 @@ documents! {
     tables::Table<tables::ConstantRow> = "tamis.tables.constants/1",
     tables::Table<tables::CodeRow> = "tamis.tables.codes/1",
     tables::Table<tables::OptionRow> = "tamis.tables.options/1",
+    test::TestReport = "tamis.test/1",
     trace::TraceEvent = "tamis.trace/1",
 }
 

@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 45] = [
+const ALLOWED: [(&str, Option<&[&str]>); 46] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     // A program for sceptics: it shares no code with what it checks.
@@ -84,10 +84,31 @@ const ALLOWED: [(&str, Option<&[&str]>); 45] = [
         Some(&["abi", "analysis", "bpf", "diag", "prover", "rules"]),
     ),
     (
+        "assertions",
+        Some(&[
+            "abi", "analysis", "bpf", "diag", "policy", "prover", "rules",
+        ]),
+    ),
+    (
         "report",
         Some(&[
-            "abi", "analysis", "bpf", "chart", "compiler", "diag", "ebpf", "export", "fuzz",
-            "lint", "meter", "optimize", "policy", "profile", "prover", "rules",
+            "abi",
+            "analysis",
+            "assertions",
+            "bpf",
+            "chart",
+            "compiler",
+            "diag",
+            "ebpf",
+            "export",
+            "fuzz",
+            "lint",
+            "meter",
+            "optimize",
+            "policy",
+            "profile",
+            "prover",
+            "rules",
         ]),
     ),
     (
@@ -137,6 +158,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 45] = [
         Some(&[
             "abi",
             "analysis",
+            "assertions",
             "bpf",
             "certificate",
             "chart",

@@ -14,13 +14,14 @@ use tamis_cli::help::brief;
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Observe", &["record", "trace", "learn"]),
     ("Write", &["compile", "lint", "explain", "convert"]),
-    ("Compare", &["diff", "prove", "bench", "optimize"]),
+    ("Compare", &["diff", "prove", "test", "optimize"]),
     ("Use", &["run", "exec", "audit", "harden"]),
     ("Programs", &["bpf"]),
 ];
 
 /// The commands for rare or special uses.
-const OTHERS: [&str; 8] = [
+const OTHERS: [&str; 9] = [
+    "bench",
     "profile",
     "precompile",
     "oci",

@@ -32,6 +32,7 @@ mod prove;
 mod record;
 mod run;
 mod tables;
+mod test;
 mod trace;
 
 /// A subcommand.
@@ -43,6 +44,7 @@ pub(crate) enum Command {
     Explain(explain::Args),
     Lint(lint::Args),
     Prove(prove::Args),
+    Test(test::Args),
     Diff(diff::Args),
     Run(run::Args),
     Exec(exec::Args),
@@ -105,6 +107,7 @@ impl Command {
             Command::Optimize(_) => "optimising",
             Command::Explain(_) => "explaining",
             Command::Lint(_) => "looking for mistakes",
+            Command::Test(_) => "checking",
             Command::Prove(_) | Command::Diff(_) | Command::Audit(_) => "comparing",
             Command::Harden(_) | Command::Oci(_) => "compiling",
             Command::Convert(_) => "converting",
@@ -140,6 +143,7 @@ impl Command {
             Command::Explain(args) => explain::run(args, global),
             Command::Lint(args) => lint::run(args, global),
             Command::Prove(args) => prove::run(args, global),
+            Command::Test(args) => test::run(args, global),
             Command::Diff(args) => diff::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Exec(args) => exec::run(args, global),

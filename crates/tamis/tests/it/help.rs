@@ -139,6 +139,10 @@ fn folder() -> PathBuf {
         ("server.tamis", SERVER),
         ("server.toml", MATRIX),
         ("network.tamis", "allow connect\n"),
+        (
+            "server.checks",
+            "param FAMILY = AF_ALG\nnever allow socket(family == FAMILY)\n",
+        ),
         ("large.policy", MINIJAIL),
         ("bundle.json", r#"{"ociVersion": "1.0.2"}"#),
         ("trace.txt", STRACE),

@@ -82,6 +82,28 @@ fn variables() -> PathBuf {
     path
 }
 
+/// Checks with every kind of failure, and the policy that they are for.
+fn failing_checks() -> String {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (checks, policy) = (
+        folder.join("schemas.checks"),
+        folder.join("schemas-checked.tamis"),
+    );
+    let text = "group \"all\" { reason \"any\" source \"https://example.org\"\n\
+                never allow socket(family == AF_ALG), write\nalways allow mount\n\
+                expect ptrace -> kill-process\nequal to \"pure-compute\"\nat most 1 instructions\n\
+                cached: mount\nalways allow read }\n";
+    fs::write(&checks, text).unwrap();
+    let text = "arch x86_64\nlet one: u32\ndefault deny\nallow socket(full(family) != AF_ALG), read\n\
+                allow write(fd == one)\n";
+    fs::write(&policy, text).unwrap();
+    format!(
+        "test {} --policy {} --json",
+        checks.display(),
+        policy.display()
+    )
+}
+
 /// A folder for an installation.
 fn prefix() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas-prefix")
@@ -196,6 +218,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check(&records()),
         check("lint container-default pure-compute --json"),
         check("lint --list --json"),
+        check(&failing_checks()),
         check("bpf passes --json"),
         check(&format!(
             "libseccomp install --json --prefix {}",

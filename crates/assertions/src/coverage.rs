@@ -1,0 +1,310 @@
+//! Coverage: the rules of a policy that no check constrains.
+//!
+//! A rule is constrained if a check would fail after a mutation of it. Two mutations are made for each call of a rule:
+//! *relaxed*, a denial allows and an allowing rule loses its condition; *tightened*, an allowing rule denies. A mutation
+//! changes a part of the calls of one number, and a check fails after it exactly if the part overlaps with the calls
+//! whose action the check fixes, so no mutated policy has to be judged.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tamis_abi::{Action, Arch, Nr, Word, syscall};
+use tamis_analysis::with_word;
+use tamis_prover::{Function, Limited, Subject};
+use tamis_rules::{Origin, Rule, Ruleset, Section};
+
+use crate::ast::Relation;
+use crate::checks::{Check, Checks, Claim};
+use crate::judge::{EXECUTED, Judge};
+use crate::region::{both, either, values_where, without};
+
+/// A check with the function of its reference.
+#[derive(Clone, Copy)]
+pub struct Constraint<'c> {
+    /// The checks among which it is.
+    pub checks: &'c Checks,
+    /// The check.
+    pub check: &'c Check,
+    /// The reference of a check that compares, by [`Judge::reference`].
+    pub reference: Option<Function>,
+}
+
+/// A rule with calls that no check constrains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uncovered {
+    /// The place of the rule; `None` for the default of an architecture, and for rules without places.
+    pub origin: Option<Origin>,
+    /// The rule in words, if it has no place.
+    pub title: String,
+    /// The calls that no check constrains, with the architecture if only some are concerned.
+    pub calls: Vec<String>,
+    /// The number of calls that the rule decides, of all architectures.
+    pub of: usize,
+}
+
+/// The parts of the calls of one number that checks fix.
+#[derive(Clone, Copy)]
+struct Fixed {
+    /// Denied by `never allow`, and by references that are stricter than to allow.
+    denied: Function,
+    /// Executed by `always allow`, and by references that are looser than to deny.
+    executed: Function,
+    /// An action by `expect` and `equal to`.
+    exact: Function,
+    /// Whether the kernel must remember the number.
+    is_cached: bool,
+}
+
+impl Fixed {
+    const NOTHING: Fixed = Fixed {
+        denied: Function::FALSE,
+        executed: Function::FALSE,
+        exact: Function::FALSE,
+        is_cached: false,
+    };
+}
+
+/// The parts by architecture and number.
+type FixedByNumber = HashMap<(Arch, u32), Fixed>;
+
+/// The title of numbers without names.
+const OTHER_NUMBERS: &str = "numbers without a name";
+
+/// A rule, by its place or else by its position.
+type RuleKey = (Option<(String, u32, u32)>, String);
+
+/// The calls of a rule, with the architectures on which they are constrained and those on which they aren't.
+#[derive(Default)]
+struct Calls {
+    origin: Option<Origin>,
+    by_name: BTreeMap<&'static str, [Vec<Arch>; 2]>,
+    of: usize,
+}
+
+impl Judge<'_> {
+    /// The function of a reference.
+    ///
+    /// # Errors
+    /// If the diagrams exceed the limits.
+    pub fn reference(&mut self, reference: &Subject<'_>) -> Limited<Function> {
+        self.space.subject(reference)
+    }
+
+    /// The rules with calls that no check constrains, in the order of their places.
+    ///
+    /// # Errors
+    /// If a limit was reached.
+    pub fn coverage(
+        &mut self,
+        ruleset: &Ruleset,
+        constraints: &[Constraint<'_>],
+    ) -> Limited<Vec<Uncovered>> {
+        let fixed = self.fixed(constraints)?;
+        let mut rules: BTreeMap<RuleKey, Calls> = BTreeMap::new();
+        for section in ruleset.sections() {
+            for (nr, name) in numbers(section) {
+                let mut own = fixed
+                    .get(&(section.arch, nr))
+                    .copied()
+                    .unwrap_or(Fixed::NOTHING);
+                self.add_references(constraints, section.arch, nr, &mut own)?;
+                self.rules_of(section, nr, name, own, &mut rules)?;
+            }
+        }
+        let uncovered = rules.into_iter().filter_map(|((_, title), calls)| {
+            let names = calls.uncovered();
+            (!names.is_empty()).then_some(Uncovered {
+                origin: calls.origin,
+                title,
+                calls: names,
+                of: calls.of,
+            })
+        });
+        Ok(uncovered.collect())
+    }
+
+    /// The parts that checks of calls fix.
+    fn fixed(&mut self, constraints: &[Constraint<'_>]) -> Limited<FixedByNumber> {
+        let mut fixed = FixedByNumber::new();
+        for Constraint { checks, check, .. } in constraints {
+            if let Claim::Cached(names) = &check.claim {
+                for arch in self.arches(check, self.own_arches()) {
+                    let numbers = names.iter().filter_map(|name| syscall::number(arch, name));
+                    for nr in numbers {
+                        let own = fixed.entry((arch, nr.0)).or_insert(Fixed::NOTHING);
+                        own.is_cached = true;
+                    }
+                }
+            }
+            for sought in self.all_sought(checks, check, &mut |_| {})? {
+                let region = match &check.claim {
+                    Claim::Always(_) => self.as_passed(&sought)?,
+                    _ => sought.region,
+                };
+                let own = fixed
+                    .entry((sought.arch, sought.nr))
+                    .or_insert(Fixed::NOTHING);
+                let part = match &check.claim {
+                    Claim::Never { .. } => &mut own.denied,
+                    Claim::Always(_) => &mut own.executed,
+                    _ => &mut own.exact,
+                };
+                *part = either(&mut self.space, *part, region)?;
+            }
+        }
+        Ok(fixed)
+    }
+
+    /// Adds the parts of a number that comparisons fix.
+    fn add_references(
+        &mut self,
+        constraints: &[Constraint<'_>],
+        arch: Arch,
+        nr: u32,
+        fixed: &mut Fixed,
+    ) -> Limited<()> {
+        for constraint in constraints {
+            let (Claim::Compare(relation, _), Some(reference)) =
+                (&constraint.check.claim, constraint.reference)
+            else {
+                continue;
+            };
+            let selected = constraint.check.arches.as_ref();
+            if selected.is_some_and(|arches| !arches.contains(&arch)) {
+                continue;
+            }
+            let of_arch = with_word(&mut self.space, reference, Word::ARCH, arch.audit())?;
+            let answers = with_word(&mut self.space, of_arch, Word::NR, nr)?;
+            let space = &mut self.space;
+            match relation {
+                Relation::Stricter => {
+                    let stricter = values_where(space, answers, &|ret| ret != Action::ALLOW.ret())?;
+                    fixed.denied = either(space, fixed.denied, stricter)?;
+                }
+                Relation::Looser => {
+                    let kill = Action::KILL_PROCESS.ret();
+                    let looser = values_where(space, answers, &|ret| ret != kill)?;
+                    fixed.executed = either(space, fixed.executed, looser)?;
+                }
+                Relation::Equal => fixed.exact = Function::TRUE,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a call to each rule that decides a part of it, and to the default.
+    fn rules_of(
+        &mut self,
+        section: &Section,
+        nr: u32,
+        name: &'static str,
+        fixed: Fixed,
+        rules: &mut BTreeMap<RuleKey, Calls>,
+    ) -> Limited<()> {
+        let mut undecided = Function::TRUE;
+        let matching = section.rules.iter().enumerate();
+        for (index, rule) in matching.filter(|(_, rule)| rule.syscalls.contains(nr)) {
+            let matches = self.space.condition(&rule.when)?;
+            let decides = both(&mut self.space, matches, undecided)?;
+            let others = without(&mut self.space, undecided, matches)?;
+            let mutations = match rule.action.kind.executes() {
+                true => [self.not_yet_executed(section.arch, nr, others)?, decides],
+                false => [decides, Function::FALSE],
+            };
+            undecided = others;
+            if mutations == [Function::FALSE; 2] {
+                continue;
+            }
+            let is_covered = self.is_caught(mutations, fixed)?;
+            let key = key(rule, section.arch, index);
+            let calls = rules.entry(key).or_default();
+            calls.origin.clone_from(&rule.origin);
+            calls.add(name, section.arch, is_covered);
+        }
+        if undecided != Function::FALSE {
+            let mutations = match section.default.kind.executes() {
+                true => [Function::FALSE, undecided],
+                false => [undecided, Function::FALSE],
+            };
+            let is_covered = self.is_caught(mutations, fixed)?;
+            let title = format!("the default of {}", section.arch);
+            let calls = rules.entry((None, title)).or_default();
+            calls.add(name, section.arch, is_covered);
+        }
+        Ok(())
+    }
+
+    /// The part of calls that is not executed.
+    fn not_yet_executed(&mut self, arch: Arch, nr: u32, part: Function) -> Limited<Function> {
+        let fate = self.at(arch, nr)?.fate;
+        let other = values_where(&mut self.space, fate, &|own| own != EXECUTED)?;
+        both(&mut self.space, part, other)
+    }
+
+    /// Whether a check fails after a rule is relaxed for the first part, or tightened for the second.
+    fn is_caught(&mut self, [relaxed, tightened]: [Function; 2], fixed: Fixed) -> Limited<bool> {
+        if fixed.is_cached && tightened != Function::FALSE {
+            return Ok(true);
+        }
+        let overlaps = [
+            (relaxed, fixed.denied),
+            (tightened, fixed.executed),
+            (relaxed, fixed.exact),
+            (tightened, fixed.exact),
+        ];
+        for (changed, fixed) in overlaps {
+            if both(&mut self.space, changed, fixed)? != Function::FALSE {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Calls {
+    fn add(&mut self, name: &'static str, arch: Arch, is_covered: bool) {
+        self.of += 1;
+        let [covered, uncovered] = self.by_name.entry(name).or_default();
+        match is_covered {
+            true => covered.push(arch),
+            false => uncovered.push(arch),
+        }
+    }
+
+    /// The calls that no check constrains, with the architectures of those that one constrains elsewhere.
+    fn uncovered(&self) -> Vec<String> {
+        let text = |(name, [covered, uncovered]): (&&str, &[Vec<Arch>; 2])| {
+            let arches: Vec<&str> = uncovered.iter().map(|arch| arch.name()).collect();
+            match (covered.is_empty(), uncovered.is_empty()) {
+                (_, true) => None,
+                (true, false) => Some((*name).to_owned()),
+                (false, false) => Some(format!("{name} ({})", arches.join(", "))),
+            }
+        };
+        self.by_name.iter().filter_map(text).collect()
+    }
+}
+
+fn key(rule: &Rule, arch: Arch, index: usize) -> RuleKey {
+    match &rule.origin {
+        Some(origin) => {
+            let place = (origin.file.to_string(), origin.line, origin.column);
+            (Some(place), String::new())
+        }
+        None => (None, format!("rule {} of {arch}", index + 1)),
+    }
+}
+
+/// The numbers of an architecture that have names, and one for all others if a rule concerns any.
+fn numbers(section: &Section) -> Vec<(u32, &'static str)> {
+    let arch = section.arch;
+    let mut numbers: Vec<(u32, &'static str)> =
+        syscall::all(arch).map(|(nr, name)| (nr.0, name)).collect();
+    let has_name = |nr: u32| syscall::name(arch, Nr(nr)).is_some();
+    let borders = section.borders();
+    let other = borders.into_iter().find(|nr| {
+        let is_concerned = section.rules.iter().any(|rule| rule.syscalls.contains(*nr));
+        is_concerned && !has_name(*nr) && arch.owns_number(*nr)
+    });
+    numbers.extend(other.map(|nr| (nr, OTHER_NUMBERS)));
+    numbers
+}

@@ -1,0 +1,586 @@
+//! Decides checks for one policy, program or stack.
+//!
+//! The subject is one function of the prover's diagrams, so an answer covers every call. For a call by number its part
+//! of the function is compared with the part that the check concerns. Each example is evaluated again by the reference
+//! evaluators.
+
+use std::collections::HashMap;
+
+use tamis_abi::call::describe_briefly;
+use tamis_abi::{Action, Arch, Word};
+use tamis_analysis::{arches, find, with_word};
+use tamis_bpf::{Pc, Program, cache, interp, stack};
+use tamis_prover::{Function, LimitReached, Limited, Limits, Pair, Scope, Space, Stop, Subject};
+use tamis_rules::{Cause, Input, Predicate};
+
+use crate::ast::Relation;
+use crate::checks::{Check, Checks, Claim, Part};
+use crate::outcome::{Decider, Example, Outcome, Verdict, Violation, Way};
+use crate::region::{both, map, passed_by_programs, values_where, without};
+use crate::seek::{Rows, Sought};
+
+/// The most calls that are listed for a check.
+const MAX_VIOLATIONS: usize = 12;
+
+/// The fate of a call: it is not executed.
+pub(crate) const DENIED: u32 = 0;
+/// It is executed.
+pub(crate) const EXECUTED: u32 = 1;
+/// A supervisor or tracer decides.
+pub(crate) const DELEGATED: u32 = 2;
+
+/// The part of a filter's function for one number.
+#[derive(Clone, Copy)]
+pub(crate) struct AtNumber {
+    /// Its return values.
+    pub(crate) answers: Function,
+    /// The fate of the call: [`DENIED`], [`EXECUTED`] or [`DELEGATED`].
+    pub(crate) fate: Function,
+}
+
+/// The programs that the kernel runs, or the reason why there are none.
+pub type Programs<'r> = &'r dyn Fn() -> Result<&'r [Program], String>;
+
+/// The inputs of a check besides the function of the subject.
+#[derive(Clone, Copy)]
+pub struct Resources<'r, 'p> {
+    /// The reference of a check that compares.
+    pub reference: Option<&'r Subject<'r>>,
+    /// The programs that the kernel runs: of a policy the compiled one.
+    pub programs: Programs<'p>,
+}
+
+impl Resources<'_, '_> {
+    /// Neither a reference nor programs, for checks of calls alone.
+    pub const NONE: Resources<'static, 'static> = Resources {
+        reference: None,
+        programs: &|| Err("not checked: there is no program".to_owned()),
+    };
+}
+
+/// Decides checks for one subject.
+pub struct Judge<'a> {
+    subject: Subject<'a>,
+    pub(crate) space: Space,
+    function: Function,
+    fate: Function,
+    /// The architectures that the subject names.
+    own: Vec<Arch>,
+    /// Those, and the others whose calls their machines make.
+    all: Vec<Arch>,
+    known: HashMap<(Arch, u32), AtNumber>,
+    by_arch: HashMap<Arch, (Function, Function)>,
+    pub(crate) rows: Rows,
+    assumed: Arch,
+    stop: Stop,
+}
+
+/// Calls of one number that contradict a check.
+pub(crate) struct Contradicted {
+    pub(crate) sought: Sought,
+    /// The condition on their arguments.
+    pub(crate) part: Function,
+}
+
+/// The results of a check, so far.
+#[derive(Default)]
+struct Found {
+    violations: Vec<Violation>,
+    further: usize,
+    notices: Vec<String>,
+}
+
+impl Found {
+    fn add(&mut self, violation: Violation) {
+        match self.violations.len() < MAX_VIOLATIONS {
+            true => self.violations.push(violation),
+            false => self.further += 1,
+        }
+    }
+
+    fn notice(&mut self, text: String) {
+        if !self.notices.contains(&text) {
+            self.notices.push(text);
+        }
+    }
+
+    fn into_outcome(self) -> Outcome {
+        Outcome {
+            verdict: match self.violations.is_empty() {
+                true => Verdict::Holds,
+                false => Verdict::Fails,
+            },
+            violations: self.violations,
+            further: self.further,
+            notices: self.notices,
+        }
+    }
+}
+
+/// The fate of a call with this return value.
+fn fate(ret: u32) -> u32 {
+    use tamis_abi::ActionKind::{Notify, Trace};
+    let kind = Action::from_ret(ret).kind;
+    match kind {
+        _ if kind.executes() => EXECUTED,
+        Notify | Trace => DELEGATED,
+        _ => DENIED,
+    }
+}
+
+/// The architectures that a subject names.
+fn named_arches(subject: &Subject<'_>, space: &Space, function: Function) -> Vec<Arch> {
+    match subject {
+        Subject::Ruleset(ruleset) => {
+            let sections = ruleset.sections().iter();
+            sections.map(|section| section.arch).collect()
+        }
+        _ => {
+            let found = arches(space, function).into_iter();
+            found.filter(|arch| *arch != Arch::X32).collect()
+        }
+    }
+}
+
+impl<'a> Judge<'a> {
+    /// The judge of a subject; `assumed` is the architecture of a program that tests none.
+    ///
+    /// # Errors
+    /// If the diagrams exceed the limits.
+    pub fn new(
+        subject: Subject<'a>,
+        assumed: Arch,
+        limits: Limits,
+        stop: Stop,
+    ) -> Limited<Judge<'a>> {
+        let mut space = Space::stoppable(limits, stop.clone());
+        let function = space.subject(&subject)?;
+        let fate = map(&mut space, function, &fate, &mut HashMap::new())?;
+        let mut own = named_arches(&subject, &space, function);
+        if own.is_empty() {
+            own.push(assumed);
+        }
+        let mut all = own.clone();
+        for arch in own.iter().flat_map(|arch| arch.with_compat()) {
+            if !all.contains(arch) {
+                all.push(*arch);
+            }
+        }
+        Ok(Judge {
+            subject,
+            space,
+            function,
+            fate,
+            own,
+            all,
+            known: HashMap::new(),
+            by_arch: HashMap::new(),
+            rows: Rows::new(),
+            assumed,
+            stop,
+        })
+    }
+
+    /// The judge of another subject, within the same limits.
+    pub(crate) fn of_other<'o>(&self, subject: Subject<'o>) -> Limited<Judge<'o>> {
+        Judge::new(
+            subject,
+            self.assumed,
+            *self.space.limits(),
+            self.stop.clone(),
+        )
+    }
+
+    /// The function of the subject.
+    pub(crate) fn function(&self) -> Function {
+        self.function
+    }
+
+    /// The architectures that the subject names.
+    pub(crate) fn own_arches(&self) -> &[Arch] {
+        &self.own
+    }
+
+    /// The answer of a check.
+    pub fn check(
+        &mut self,
+        checks: &Checks,
+        check: &Check,
+        resources: &Resources<'_, '_>,
+    ) -> Outcome {
+        let mut found = Found::default();
+        match self.decide(checks, check, resources, &mut found) {
+            Ok(()) => found.into_outcome(),
+            // A call that contradicts the check is an answer, however much is left to examine.
+            Err(_) if !found.violations.is_empty() => found.into_outcome(),
+            Err(limit) => Outcome {
+                verdict: Verdict::Undecided(limit),
+                ..found.into_outcome()
+            },
+        }
+    }
+
+    fn decide(
+        &mut self,
+        checks: &Checks,
+        check: &Check,
+        resources: &Resources<'_, '_>,
+        found: &mut Found,
+    ) -> Limited<()> {
+        match &check.claim {
+            Claim::Never { .. } | Claim::Always(_) | Claim::Expect(..) => {
+                let mut notices = Vec::new();
+                let contradicted =
+                    self.contradicted(checks, check, &mut |notice| notices.push(notice));
+                notices.into_iter().for_each(|notice| found.notice(notice));
+                for Contradicted { sought, part } in contradicted? {
+                    let example = self.example(&sought, part)?;
+                    found.add(Violation::Call(example));
+                }
+                Ok(())
+            }
+            Claim::Compare(relation, _) => match resources.reference {
+                Some(reference) => self.compare(*relation, check, reference, found),
+                None => Ok(()),
+            },
+            Claim::AtMost(most) => {
+                match (resources.programs)() {
+                    Ok(programs) => {
+                        let length_insns = programs.iter().map(Program::len).sum();
+                        if length_insns as u64 > *most {
+                            found.add(Violation::Size { length_insns });
+                        }
+                    }
+                    Err(reason) => found.notice(reason),
+                }
+                Ok(())
+            }
+            Claim::Cached(calls) => self.cached(check, calls, resources, found),
+        }
+    }
+
+    /// The architectures of a check: those that it selects, or these.
+    pub(crate) fn arches(&self, check: &Check, otherwise: &[Arch]) -> Vec<Arch> {
+        check.arches.clone().unwrap_or_else(|| otherwise.to_vec())
+    }
+
+    /// The architectures that the subject names, and those whose calls their machines make as well.
+    pub(crate) fn with_detours(&self) -> &[Arch] {
+        &self.all
+    }
+
+    /// The part of the function for one number.
+    pub(crate) fn at(&mut self, arch: Arch, nr: u32) -> Limited<AtNumber> {
+        if let Some(known) = self.known.get(&(arch, nr)) {
+            return Ok(*known);
+        }
+        let (answers, fate) = match self.by_arch.get(&arch) {
+            Some(known) => *known,
+            None => {
+                let audit = arch.audit();
+                let space = &mut self.space;
+                let answers = with_word(space, self.function, Word::ARCH, audit)?;
+                let fate = with_word(space, self.fate, Word::ARCH, audit)?;
+                self.by_arch.insert(arch, (answers, fate));
+                (answers, fate)
+            }
+        };
+        let at = AtNumber {
+            answers: with_word(&mut self.space, answers, Word::NR, nr)?,
+            fate: with_word(&mut self.space, fate, Word::NR, nr)?,
+        };
+        self.known.insert((arch, nr), at);
+        Ok(at)
+    }
+
+    /// The calls that a check concerns.
+    pub(crate) fn all_sought(
+        &mut self,
+        checks: &Checks,
+        check: &Check,
+        notice: &mut dyn FnMut(String),
+    ) -> Limited<Vec<Sought>> {
+        if let Claim::Never { any_way, .. } = &check.claim {
+            return self.sought(checks, check, *any_way, notice);
+        }
+        let mut sought = Vec::new();
+        for arch in self.arches(check, &self.own) {
+            sought.extend(self.named(checks, check, arch, notice)?);
+        }
+        Ok(sought)
+    }
+
+    /// The calls that contradict a check, each number once.
+    pub(crate) fn contradicted(
+        &mut self,
+        checks: &Checks,
+        check: &Check,
+        notice: &mut dyn FnMut(String),
+    ) -> Limited<Vec<Contradicted>> {
+        let mut contradicted: Vec<Contradicted> = Vec::new();
+        for sought in self.all_sought(checks, check, notice)? {
+            let is_known = |known: &Contradicted| {
+                (known.sought.arch, known.sought.nr) == (sought.arch, sought.nr)
+            };
+            let part = match &check.claim {
+                Claim::Never { .. } => self.not_denied(&sought, notice)?,
+                Claim::Always(_) => self.not_executed(&sought)?,
+                Claim::Expect(_, answer) => match checks.action(answer, sought.arch) {
+                    Some(action) => self.other_than(&sought, action)?,
+                    None => {
+                        let arch = sought.arch;
+                        notice(format!("not checked on {arch}, which lacks the errno"));
+                        continue;
+                    }
+                },
+                Claim::Compare(..) | Claim::AtMost(_) | Claim::Cached(_) => continue,
+            };
+            if part != Function::FALSE && !contradicted.iter().any(is_known) {
+                contradicted.push(Contradicted { sought, part });
+            }
+        }
+        Ok(contradicted)
+    }
+
+    /// The part of calls that is executed; notes a part that somebody else decides about.
+    fn not_denied(&mut self, sought: &Sought, notice: &mut dyn FnMut(String)) -> Limited<Function> {
+        let fate = self.at(sought.arch, sought.nr)?.fate;
+        if fate == self.space.constant(DENIED)? {
+            return Ok(Function::FALSE);
+        }
+        let executed = values_where(&mut self.space, fate, &|own| own == EXECUTED)?;
+        let violation = both(&mut self.space, sought.region, executed)?;
+        if violation == Function::FALSE {
+            let delegated = values_where(&mut self.space, fate, &|own| own == DELEGATED)?;
+            let left_open = both(&mut self.space, sought.region, delegated)?;
+            if left_open != Function::FALSE {
+                let example = self.example(sought, left_open)?;
+                let call = describe_briefly(&example.as_read().0);
+                let action = example.action;
+                notice(format!(
+                    "a supervisor or tracer decides: {call} -> {action}"
+                ));
+            }
+        }
+        Ok(violation)
+    }
+
+    /// The part of calls, as programs make them, that isn't executed.
+    fn not_executed(&mut self, sought: &Sought) -> Limited<Function> {
+        let fate = self.at(sought.arch, sought.nr)?.fate;
+        if fate == self.space.constant(EXECUTED)? {
+            return Ok(Function::FALSE);
+        }
+        let region = self.as_passed(sought)?;
+        let other = values_where(&mut self.space, fate, &|own| own != EXECUTED)?;
+        both(&mut self.space, region, other)
+    }
+
+    /// The part of calls with another action.
+    fn other_than(&mut self, sought: &Sought, action: Action) -> Limited<Function> {
+        let answers = self.at(sought.arch, sought.nr)?.answers;
+        let region = match action.kind.executes() {
+            true => self.as_passed(sought)?,
+            false => sought.region,
+        };
+        let wanted = self.space.returns(answers, action.ret())?;
+        without(&mut self.space, region, wanted)
+    }
+
+    /// The calls that a check names on an architecture.
+    pub(crate) fn named(
+        &mut self,
+        checks: &Checks,
+        check: &Check,
+        arch: Arch,
+        notice: &mut dyn FnMut(String),
+    ) -> Limited<Vec<Sought>> {
+        let mut named = Vec::new();
+        for target in check.claim.targets() {
+            for (name, nr) in target.numbers(arch) {
+                let (region, way, text) = match checks.part(target, name, arch) {
+                    Part::Where(when) => {
+                        let text = checks.text(target, name, nr);
+                        (self.space.condition(&when)?, Way::Direct, text)
+                    }
+                    Part::InMemory => {
+                        let text = name.unwrap_or_default().to_owned();
+                        (Function::TRUE, Way::InMemory, text)
+                    }
+                    Part::Undefined(reason) => {
+                        notice(format!("not checked on {arch}: {reason}"));
+                        continue;
+                    }
+                };
+                named.push(Sought {
+                    arch,
+                    name,
+                    nr,
+                    region,
+                    way,
+                    text,
+                });
+            }
+        }
+        Ok(named)
+    }
+
+    /// The part of the calls that programs make: without values in bits that the kernel doesn't read.
+    pub(crate) fn as_passed(&mut self, one: &Sought) -> Limited<Function> {
+        let passed = passed_by_programs(one.arch, one.name);
+        let passed = self.space.condition(&passed)?;
+        both(&mut self.space, one.region, passed)
+    }
+
+    fn compare(
+        &mut self,
+        relation: Relation,
+        check: &Check,
+        reference: &Subject<'_>,
+        found: &mut Found,
+    ) -> Limited<()> {
+        if self.subject.is_identical(reference) {
+            return Ok(());
+        }
+        let other = self.space.subject(reference)?;
+        let scope = Scope {
+            arches: check.arches.clone().unwrap_or_default(),
+            ..Scope::default()
+        };
+        let pairs = match self.space.comparison(self.function, other, &scope) {
+            Ok(comparison) => comparison.pairs().to_vec(),
+            Err(LimitReached::Pairs) => self.space.strictness(self.function, other, &scope)?,
+            Err(limit) => return Err(limit),
+        };
+        let is_contradicted = |pair: &&Pair| match relation {
+            Relation::Stricter => pair.strictness().is_gt(),
+            Relation::Looser => pair.strictness().is_lt(),
+            Relation::Equal => true,
+        };
+        for pair in pairs.iter().filter(is_contradicted) {
+            let input = pair.example.ok_or(LimitReached::Paths)?;
+            let action = self.confirmed(&input);
+            found.add(Violation::Reference {
+                example: Example {
+                    input,
+                    action,
+                    way: Way::Direct,
+                    decider: decider(&self.subject, &input),
+                },
+                reference: Action::from_ret(pair.right),
+            });
+        }
+        Ok(())
+    }
+
+    fn cached(
+        &mut self,
+        check: &Check,
+        calls: &[&'static str],
+        resources: &Resources<'_, '_>,
+        found: &mut Found,
+    ) -> Limited<()> {
+        let programs = match (resources.programs)() {
+            Ok(programs) => programs,
+            Err(reason) => {
+                found.notice(reason);
+                return Ok(());
+            }
+        };
+        for arch in self.arches(check, &self.own) {
+            if arch == Arch::X32 {
+                found.notice("the kernel remembers no numbers of x32".to_owned());
+                continue;
+            }
+            for name in calls {
+                let Some(nr) = tamis_abi::syscall::number(arch, name) else {
+                    continue;
+                };
+                let is_cached = |own: &Program| cache::is_cacheable(own, arch.audit(), nr.0);
+                if programs.iter().all(is_cached) {
+                    continue;
+                }
+                let mut input = Input::default();
+                (input.data.arch, input.data.nr) = (arch.audit(), nr.0);
+                found.add(Violation::NotCached(Example {
+                    action: self.confirmed(&input),
+                    way: Way::Direct,
+                    decider: decider(&self.subject, &input),
+                    input,
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    /// A call of a part, with values as programs pass them if there is one.
+    pub(crate) fn example(&mut self, one: &Sought, part: Function) -> Limited<Example> {
+        let passed = self
+            .space
+            .condition(&passed_by_programs(one.arch, one.name))?;
+        let usual = both(&mut self.space, part, passed)?;
+        let mut input = None;
+        for part in [usual, part] {
+            if input.is_none() && part != Function::FALSE {
+                input = find(&self.space, &[part], &|values| values[0] == 1)?;
+            }
+        }
+        let mut input = input.ok_or(LimitReached::Paths)?;
+        (input.data.arch, input.data.nr) = (one.arch.audit(), one.nr);
+        Ok(Example {
+            action: self.confirmed(&input),
+            way: one.way.clone(),
+            decider: decider(&self.subject, &input),
+            input,
+        })
+    }
+
+    /// The action for a call by the reference evaluators.
+    ///
+    /// # Panics
+    /// If they contradict the diagrams.
+    fn confirmed(&self, input: &Input) -> Action {
+        let evaluated = self.subject.answer(input);
+        let proved = self.space.value(self.function, input);
+        assert_eq!(
+            evaluated, proved,
+            "the prover and the evaluators disagree about {input:?}"
+        );
+        Action::from_ret(evaluated)
+    }
+
+    /// The condition of a predicate.
+    pub(crate) fn condition(&mut self, predicate: &Predicate) -> Limited<Function> {
+        self.space.condition(predicate)
+    }
+}
+
+/// The rule, default or instruction that decides the action of a call.
+fn decider(subject: &Subject<'_>, input: &Input) -> Decider {
+    decider_in(subject, input, 0)
+}
+
+fn decider_in(subject: &Subject<'_>, input: &Input, filter: usize) -> Decider {
+    let last_insn = |program: &Program| {
+        let mut last = Pc(0);
+        interp::run_traced(program, &input.data, &mut |pc| last = pc);
+        Decider::Insn { filter, pc: last }
+    };
+    match subject {
+        Subject::Ruleset(ruleset) => match ruleset.decide_with(&input.data, &input.variables).cause
+        {
+            Cause::Rule(_, rule) => Decider::Rule(rule.origin.clone()),
+            Cause::Default(section) => Decider::Default(section.arch),
+            Cause::BadArch => Decider::BadArch,
+        },
+        Subject::Program(program) => last_insn(program),
+        Subject::Template(template) => last_insn(&template.bind(input.variables.as_slice())),
+        Subject::Stack(filters) => {
+            let answers: Vec<u32> = filters.iter().map(|own| own.answer(input)).collect();
+            match stack::winner(&answers) {
+                Some(index) => decider_in(&filters[index], input, index),
+                None => Decider::Rule(None),
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Changes of a text by lines.
+
+/// A change at a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The line, from 1: before which a text is inserted, or in which one is deleted.
+    pub line: u32,
+    /// The column of a deleted text in characters, from 1; 1 for an inserted line.
+    pub column: u32,
+    /// Insertion or deletion.
+    pub kind: EditKind,
+    /// The text: whole lines without the final newline, or the deleted part of a line.
+    pub text: String,
+}
+
+/// The kind of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EditKind {
+    /// It is inserted as lines of its own, with the indentation of the line that follows.
+    Insert,
+    /// It is removed, with the comma of a list behind or before it.
+    Delete,
+}
+
+/// The text after these changes.
+pub(super) fn apply(text: &str, edits: &[Edit]) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut ordered: Vec<&Edit> = edits.iter().collect();
+    ordered.sort_by_key(|edit| std::cmp::Reverse((edit.line, edit.column)));
+    for edit in ordered {
+        let at = (edit.line as usize - 1).min(lines.len());
+        match edit.kind {
+            EditKind::Insert => {
+                let following = lines.get(at).map(String::as_str).unwrap_or_default();
+                let indent: String = following
+                    .chars()
+                    .take_while(|sign| sign.is_whitespace())
+                    .collect();
+                let own = edit.text.lines().map(|line| format!("{indent}{line}"));
+                let own: Vec<String> = own.collect();
+                lines.splice(at..at, own);
+            }
+            EditKind::Delete => delete(&mut lines, at, edit),
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Removes a part of a line, and the comma that separated it from its neighbour. A line with nothing else is removed.
+fn delete(lines: &mut Vec<String>, at: usize, edit: &Edit) {
+    let Some(line) = lines.get(at) else {
+        return;
+    };
+    let start = line
+        .char_indices()
+        .nth(edit.column as usize - 1)
+        .map_or(line.len(), |(start, _)| start);
+    let Some(rest) = line[start..].strip_prefix(edit.text.as_str()) else {
+        return;
+    };
+    let before = line[..start].to_owned();
+    let (after, had_comma) = match rest.trim_start().strip_prefix(',') {
+        Some(after) => (after.trim_start().to_owned(), true),
+        None => (rest.to_owned(), false),
+    };
+    let left = format!("{before}{after}");
+    match left.trim().is_empty() {
+        true => drop(lines.remove(at)),
+        false => lines[at].clone_from(&left),
+    }
+    if !had_comma {
+        remove_comma_before(lines, at, &before);
+    }
+}
+
+/// Removes the comma behind the last text before a place, if there is one.
+fn remove_comma_before(lines: &mut [String], at: usize, before: &str) {
+    if let Some(kept) = before.trim_end().strip_suffix(',') {
+        let rest = lines[at][before.len()..].to_owned();
+        lines[at] = format!("{kept}{rest}");
+        return;
+    }
+    if !before.trim().is_empty() {
+        return;
+    }
+    if let Some(line) = lines[..at]
+        .iter_mut()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        && let Some(kept) = line.trim_end().strip_suffix(',')
+    {
+        *line = kept.to_owned();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deleted(text: &str, line: u32, column: u32, part: &str) -> String {
+        let edit = Edit {
+            line,
+            column,
+            kind: EditKind::Delete,
+            text: part.to_owned(),
+        };
+        apply(text, &[edit])
+    }
+
+    #[test]
+    fn an_element_goes_with_its_comma() {
+        let list = "[\n  \"a\",\n  \"b\",\n  \"c\"\n]";
+        assert_eq!(deleted(list, 2, 3, "\"a\""), "[\n  \"b\",\n  \"c\"\n]\n");
+        assert_eq!(deleted(list, 4, 3, "\"c\""), "[\n  \"a\",\n  \"b\"\n]\n");
+        let line = "[\"a\", \"b\"]";
+        assert_eq!(deleted(line, 1, 2, "\"a\""), "[\"b\"]\n");
+        assert_eq!(deleted(line, 1, 7, "\"b\""), "[\"a\"]\n");
+        assert_eq!(deleted("[\"a\"]", 1, 2, "\"a\""), "[]\n");
+    }
+
+    #[test]
+    fn inserted_lines_have_the_indentation_of_the_next() {
+        let edit = Edit {
+            line: 2,
+            column: 1,
+            kind: EditKind::Insert,
+            text: "x\ny".to_owned(),
+        };
+        assert_eq!(apply("a\n  b\n", &[edit]), "a\n  x\n  y\n  b\n");
+    }
+}

@@ -1,0 +1,324 @@
+//! The calls that a `never allow` concerns: those that it names, multiplexers, and other ways.
+
+use std::collections::HashMap;
+
+use tamis_abi::{Arch, ArgIndex, signature, syscall};
+use tamis_diag::Sources;
+use tamis_policy::sink::Sink;
+use tamis_policy::tamis::ast::Condition;
+use tamis_policy::tamis::parser::Parser;
+use tamis_policy::tamis::resolve::named_arguments;
+use tamis_prover::{Function, Limited};
+use tamis_rules::{Operand, Predicate, Test};
+
+use crate::checks::{Check, Checks, Part, Target};
+use crate::judge::{DENIED, Judge};
+use crate::outcome::Way;
+use crate::region::without;
+use crate::ways::{self, Arguments, Member, RING, Row, without_width};
+
+/// Calls of one number that a check concerns.
+#[derive(Clone, Debug)]
+pub(crate) struct Sought {
+    pub(crate) arch: Arch,
+    pub(crate) name: Option<&'static str>,
+    pub(crate) nr: u32,
+    /// The condition on their arguments.
+    pub(crate) region: Function,
+    pub(crate) way: Way,
+    /// The calls in the language of policies.
+    pub(crate) text: String,
+}
+
+/// The conditions of the table of ways, parsed on first use.
+pub(crate) struct Rows {
+    conditions: HashMap<&'static str, Condition>,
+}
+
+impl Rows {
+    /// None parsed yet.
+    pub(crate) fn new() -> Rows {
+        Rows {
+            conditions: HashMap::new(),
+        }
+    }
+
+    /// The condition with this text.
+    ///
+    /// # Panics
+    /// If the table has a text that is no condition.
+    fn condition(&mut self, text: &'static str) -> Condition {
+        let parsed = self.conditions.entry(text).or_insert_with(|| {
+            let mut sources = Sources::new();
+            let source = sources.add("ways", text);
+            let mut sink = Sink::new(false);
+            let mut parser = Parser::new(source, text, |_| false, &mut sink);
+            let condition = parser.condition();
+            condition.unwrap_or_else(|_| panic!("`{text}` is no condition"))
+        });
+        parsed.clone()
+    }
+}
+
+impl Judge<'_> {
+    /// All calls that a check forbids, those that it names first.
+    pub(crate) fn sought(
+        &mut self,
+        checks: &Checks,
+        check: &Check,
+        any_way: bool,
+        notice: &mut dyn FnMut(String),
+    ) -> Limited<Vec<Sought>> {
+        let arches = self.arches(check, self.with_detours());
+        let mut sought = Vec::new();
+        for arch in &arches {
+            sought.extend(self.named(checks, check, *arch, notice)?);
+        }
+        for target in check.claim.targets() {
+            for arch in &arches {
+                self.multiplexed(target, *arch, &mut sought)?;
+            }
+        }
+        for target in check.claim.targets() {
+            for arch in &arches {
+                match any_way {
+                    true => self.other_ways(checks, target, *arch, &mut sought)?,
+                    false => self.note_ring(target, *arch, notice)?,
+                }
+            }
+        }
+        if sought.is_empty() {
+            notice("no architecture of the policy has these calls".to_owned());
+        }
+        Ok(sought)
+    }
+
+    fn multiplexed(
+        &mut self,
+        target: &Target,
+        arch: Arch,
+        sought: &mut Vec<Sought>,
+    ) -> Limited<()> {
+        for name in target.names() {
+            let Some(by) = syscall::multiplexed(arch, name) else {
+                continue;
+            };
+            let multiplexer = syscall::name(arch, by.nr).unwrap_or("a multiplexer");
+            // The upper half of ipc's selector is a version.
+            let mask = match multiplexer {
+                "ipc" => 0xffff,
+                _ => u64::from(u32::MAX),
+            };
+            let selector = match mask {
+                0xffff => "call & 0xffff",
+                _ => "call",
+            };
+            let selects = Predicate::Test(Test::Masked {
+                operand: Operand::arg_low(ArgIndex::ALL[0]),
+                mask,
+                value: u64::from(by.call),
+            });
+            sought.push(Sought {
+                arch,
+                name: Some(multiplexer),
+                nr: by.nr.0,
+                region: self.condition(&selects)?,
+                way: Way::Multiplexer(name),
+                text: format!("{multiplexer}({selector} == {})", by.call),
+            });
+        }
+        Ok(())
+    }
+
+    /// Tells that a ring executes operations that the check names.
+    fn note_ring(
+        &mut self,
+        target: &Target,
+        arch: Arch,
+        notice: &mut dyn FnMut(String),
+    ) -> Limited<()> {
+        let Some(ring) = syscall::number(arch, RING) else {
+            return Ok(());
+        };
+        let mut operations = target
+            .names()
+            .iter()
+            .filter_map(|name| ways::operation(name));
+        let Some(operation) = operations.next() else {
+            return Ok(());
+        };
+        let fate = self.at(arch, ring.0)?.fate;
+        if fate != self.space.constant(DENIED)? {
+            notice(format!(
+                "io_uring is open on {arch}: {operation} does the same, and no filter sees it; `never allow any way` \
+                 counts it"
+            ));
+        }
+        Ok(())
+    }
+
+    fn other_ways(
+        &mut self,
+        checks: &Checks,
+        target: &Target,
+        arch: Arch,
+        sought: &mut Vec<Sought>,
+    ) -> Limited<()> {
+        for name in target.names() {
+            let own = match checks.part(target, Some(name), arch) {
+                Part::Where(when) if syscall::number(arch, name).is_some() => {
+                    Some(self.condition(&when)?)
+                }
+                _ => None,
+            };
+            self.other_widths(checks, target, name, arch, sought)?;
+            for row in self.rows_of(checks, name, own, arch)? {
+                let is_own = |member: &&Member| member.call != *name;
+                for member in row.members.iter().chain(row.more).filter(is_own) {
+                    self.member(checks, target, row, member, arch, sought)?;
+                }
+            }
+            let operation = ways::operation(name).zip(syscall::number(arch, RING));
+            if let Some((operation, nr)) = operation {
+                sought.push(Sought {
+                    arch,
+                    name: Some(RING),
+                    nr: nr.0,
+                    region: Function::TRUE,
+                    way: Way::Ring(operation),
+                    text: RING.to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls that differ in the width of times, sizes or identities alone.
+    fn other_widths(
+        &mut self,
+        checks: &Checks,
+        target: &Target,
+        name: &str,
+        arch: Arch,
+        sought: &mut Vec<Sought>,
+    ) -> Limited<()> {
+        const WIDTH: Member = Member {
+            call: "",
+            when: None,
+            arguments: Arguments::Same,
+            reason: "it is the same call with another width of a type",
+        };
+        let base = without_width(name);
+        for (_, other) in syscall::all(arch) {
+            if other != name && other.starts_with(base) && without_width(other) == base {
+                let member = Member {
+                    call: other,
+                    ..WIDTH
+                };
+                let row = Row {
+                    effect: "do the same",
+                    members: &[],
+                    more: &[],
+                };
+                self.member(checks, target, &row, &member, arch, sought)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows that concern these calls: those whose conditions they satisfy, or else those without.
+    fn rows_of(
+        &mut self,
+        checks: &Checks,
+        name: &str,
+        own: Option<Function>,
+        arch: Arch,
+    ) -> Limited<Vec<&'static Row>> {
+        let (mut narrow, mut wide) = (Vec::new(), Vec::new());
+        for row in ways::ALL {
+            let Some(member) = row.members.iter().find(|member| member.call == name) else {
+                continue;
+            };
+            let Some(text) = member.when else {
+                wide.push(row);
+                continue;
+            };
+            let condition = self.rows.condition(text);
+            let (Part::Where(when), Some(own)) =
+                (checks.part_where(&condition, Some(name), arch), own)
+            else {
+                continue;
+            };
+            let when = self.condition(&when)?;
+            if without(&mut self.space, own, when)? == Function::FALSE {
+                narrow.push(row);
+            }
+        }
+        Ok(match narrow.is_empty() {
+            true => wide,
+            false => narrow,
+        })
+    }
+
+    fn member(
+        &mut self,
+        checks: &Checks,
+        target: &Target,
+        row: &Row,
+        member: &Member,
+        arch: Arch,
+        sought: &mut Vec<Sought>,
+    ) -> Limited<()> {
+        let Some(nr) = syscall::number(arch, member.call) else {
+            return Ok(());
+        };
+        let text = match (member.when, &target.when) {
+            (Some(when), _) => format!("{}({when})", member.call),
+            (None, Some(_)) if member.arguments == Arguments::Same => {
+                checks.text(target, Some(member.call), nr.0)
+            }
+            (None, _) => member.call.to_owned(),
+        };
+        let part = match (member.when, &target.when) {
+            (Some(text), _) => {
+                let condition = self.rows.condition(text);
+                checks.part_where(&condition, Some(member.call), arch)
+            }
+            (None, None) => Part::Where(Predicate::True),
+            (None, Some(own)) => match member.arguments {
+                Arguments::Memory => Part::InMemory,
+                Arguments::Other if row.has_conditions() => Part::Where(Predicate::True),
+                Arguments::Other => return Ok(()),
+                Arguments::Same if has_arguments(member.call, own) => {
+                    checks.part_where(own, Some(member.call), arch)
+                }
+                Arguments::Same => return Ok(()),
+            },
+        };
+        let (region, text) = match part {
+            Part::Where(when) => (self.condition(&when)?, text),
+            Part::InMemory => (Function::TRUE, member.call.to_owned()),
+            Part::Undefined(_) => return Ok(()),
+        };
+        let name = syscall::Name::find(member.call).map(syscall::Name::text);
+        sought.push(Sought {
+            arch,
+            name,
+            nr: nr.0,
+            region,
+            way: Way::Twin {
+                effect: row.effect,
+                reason: member.reason,
+            },
+            text,
+        });
+        Ok(())
+    }
+}
+
+/// Whether a call has all arguments that a condition names.
+fn has_arguments(call: &str, condition: &Condition) -> bool {
+    let args = signature::args(call).unwrap_or_default();
+    let has = |name: &String| args.iter().any(|arg| arg.name() == name);
+    named_arguments(condition).iter().all(has)
+}

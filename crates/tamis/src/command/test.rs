@@ -1,0 +1,386 @@
+//! `tamis test`: whether policies do what checks demand.
+//!
+//! The checks are read first, with everything that is wrong about them; then each policy is read and judged.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::path::Path;
+
+use tamis_abi::SeccompData;
+use tamis_assertions::{
+    Check, Checks, Claim, Judge, Mend, PolicyText, Resources, Setting, standard,
+};
+use tamis_bpf::Program;
+use tamis_diag::{Diagnostic, Sources, code, suggest};
+use tamis_policy::loader::{self, Loader};
+use tamis_prover::Subject;
+use tamis_report::place;
+use tamis_report::test::{CheckEntry, TestReport, TestedEntry};
+use tamis_rules::{Origin, Ruleset};
+use tamis_session::files::FileLoader;
+use tamis_session::path_text::{PathText, path_of};
+use tamis_session::{Input, Loaded, Policy, Side, files};
+
+use crate::cli::limits::LimitArgs;
+use crate::cli::load::{LoadArgs, on_this_machine, reading};
+use crate::cli::output::show;
+use crate::cli::{Failure, Global, budget, exit, input, side};
+
+/// Check what policies must and mustn't allow
+#[derive(clap::Args)]
+#[command(after_help = "\
+A file of checks states what policies must and mustn't allow, in the words of the policy language:
+  never allow socket(family == AF_ALG)
+  always allow read, write
+  expect openat2 -> errno(ENOSYS)
+Every call counts, also those of x32 and 32-bit programs; docs/book/assertions.md has the language.
+Examples:
+  tamis test server.checks --policy server.tamis
+  tamis test af-alg io-uring --policy docker.json --group AF_ALG
+  tamis test server.checks --policy server.tamis --set FAMILY=AF_VSOCK --json
+Exit status: 0 if all checks hold, 1 if one fails, 2 if an input can't be read, 3 if one is undecided.")]
+pub(crate) struct Args {
+    /// Files of checks: paths, `-`, or names of embedded checks
+    #[arg(value_name = "CHECKS", required_unless_present = "list", value_parser = input::path_parser())]
+    checks: Vec<String>,
+    /// Policies and programs; `a.bpf,b.bpf` and directories are stacks; may be repeated
+    #[arg(short, long = "policy", value_name = "INPUT", num_args = 1.., required_unless_present = "list", value_parser = input::PolicyParser, hide_possible_values = true)]
+    policies: Vec<String>,
+    /// Make only the checks of this group; may be repeated
+    #[arg(long = "group", value_name = "TITLE")]
+    groups: Vec<String>,
+    /// Give a parameter of the checks another value; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
+    settings: Vec<Setting>,
+    /// List the embedded checks
+    #[arg(long)]
+    list: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+fn parse_setting(text: &str) -> Result<Setting, String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("expected a name and a value, such as FAMILY=AF_VSOCK")?;
+    Ok(Setting {
+        name: name.to_owned(),
+        value: value.to_owned(),
+    })
+}
+
+/// A file of checks with the policies that it refers to.
+struct CheckFile {
+    checks: Checks,
+    /// The checks to make, by index.
+    selected: Vec<usize>,
+    /// The references of checks that compare.
+    references: HashMap<usize, Side>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    if args.list {
+        return list(global);
+    }
+    let files = args.read_checks(global)?;
+    let load = args.load.keeping_variables();
+    let mut tested = Vec::new();
+    for policy in &args.policies {
+        let side = side::read(policy, &load, global)?;
+        load.check_options(side.filters())?;
+        tested.push(args.test(&files, &side)?);
+    }
+    let report = TestReport::new(tested, global.quiet);
+    show(&report, global)?;
+    Ok(match (report.fails, report.undecided) {
+        (0, 0) => exit::OK,
+        (0, _) => exit::GAVE_UP,
+        _ => exit::NO,
+    })
+}
+
+/// Lists the embedded checks.
+fn list(global: &Global) -> Result<u8, Failure> {
+    global.refuse_document("the list of embedded checks")?;
+    for file in standard::ALL {
+        crate::cli::output::print(format!("{}\n", file.name).as_bytes())?;
+    }
+    Ok(exit::OK)
+}
+
+impl Args {
+    fn read_checks(&self, global: &Global) -> Result<Vec<CheckFile>, Failure> {
+        let mut files = Vec::new();
+        let mut used = Vec::new();
+        let mut parameters = Vec::new();
+        for path in &self.checks {
+            let _stage = reading(path);
+            let mut sources = Sources::new();
+            let root = read_input(path, global)?.add_to(&mut sources)?;
+            let mut loader = FileLoader::new(self.load.include_dirs());
+            loader.begin(path);
+            let loaded = tamis_assertions::load(&mut sources, root, &mut loader, &self.settings);
+            let Some(checks) = loaded.checks else {
+                return Err(Failure::Diagnostics(loaded.diagnostics, sources));
+            };
+            global.warn(&loaded.diagnostics, &sources);
+            used.extend(loaded.used_settings);
+            parameters.extend(loaded.parameters);
+            let selected = self.selected(&checks);
+            let references = self.references(&checks, &selected, &sources, global)?;
+            files.push(CheckFile {
+                checks,
+                selected,
+                references,
+            });
+        }
+        for (index, setting) in self.settings.iter().enumerate() {
+            if !used.contains(&index) {
+                return Err(unknown_parameter(&setting.name, &parameters));
+            }
+        }
+        for group in &self.groups {
+            let mut titles = files.iter().flat_map(|file| &file.checks.groups);
+            if !titles.any(|own| own.title == *group) {
+                return Err(unknown_group(group, &files));
+            }
+        }
+        Ok(files)
+    }
+
+    fn selected(&self, checks: &Checks) -> Vec<usize> {
+        let is_selected = |check: &Check| {
+            self.groups.is_empty()
+                || check
+                    .group
+                    .is_some_and(|group| self.groups.contains(&checks.groups[group].title))
+        };
+        let all = checks.all.iter().enumerate();
+        all.filter(|(_, check)| is_selected(check))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    /// The references of the selected checks, found relative to the file of each check.
+    fn references(
+        &self,
+        checks: &Checks,
+        selected: &[usize],
+        sources: &Sources,
+        global: &Global,
+    ) -> Result<HashMap<usize, Side>, Failure> {
+        let mut references = HashMap::new();
+        for &index in selected {
+            let check = &checks.all[index];
+            let Claim::Compare(_, reference) = &check.claim else {
+                continue;
+            };
+            let path = relative_to(reference, &check.origin.file);
+            let side = side::read(&path, &self.load.keeping_variables(), global);
+            let side = side.map_err(|failure| unreadable(check, reference, &failure, sources))?;
+            references.insert(index, side);
+        }
+        Ok(references)
+    }
+
+    fn test(&self, files: &[CheckFile], side: &Side) -> Result<TestedEntry, Failure> {
+        let limits = self.limits.limits();
+        let assumed = self.load.call_arch();
+        side.with_subject(|subject| {
+            let judge = Judge::new(*subject, assumed, limits, budget::stop());
+            let mut judge = judge.map_err(|limit| self.limits.gave_up(&side.name, limit))?;
+            let sources = sources(side);
+            let compiled = OnceCell::new();
+            let programs = || match compiled.get_or_init(|| self.programs(side)) {
+                Ok(programs) => Ok(Vec::as_slice(programs)),
+                Err(reason) => Err(String::clone(reason)),
+            };
+            let mut entries = Vec::new();
+            for file in files {
+                for &index in &file.selected {
+                    let check = &file.checks.all[index];
+                    let mut decide = |reference: Option<&Subject<'_>>| {
+                        let resources = Resources {
+                            reference,
+                            programs: &programs,
+                        };
+                        judge.check(&file.checks, check, &resources)
+                    };
+                    let outcome = match file.references.get(&index) {
+                        Some(side) => side.with_subject(|reference| decide(Some(reference))),
+                        None => decide(None),
+                    };
+                    let mut entry = CheckEntry::new(&file.checks, check, &outcome, &sources);
+                    if entry.is_failure()
+                        && let Some(policy) = changeable(side, check)
+                    {
+                        let mend = mend(&mut judge, &file.checks, check, policy, &self.load);
+                        entry.add_mend(mend.as_ref());
+                    }
+                    entries.push(entry);
+                }
+            }
+            Ok(TestedEntry {
+                policy: side.name.clone(),
+                checks: entries,
+            })
+        })
+    }
+
+    /// The programs that the kernel runs for a side.
+    fn programs(&self, side: &Side) -> Result<Vec<Program>, String> {
+        let options = tamis_compiler::CompileOptions {
+            kernel: self.load.kernel,
+            ..budget::compile_options()
+        };
+        let filters = side.filters().iter().cloned();
+        let programs = filters.map(|filter| Ok(filter.into_program(&options)?.program));
+        let programs: Result<Vec<Program>, Failure> = programs.collect();
+        programs.map_err(|failure| format!("not checked: {}", failure.message()))
+    }
+}
+
+/// Reads a file of checks. Embedded checks take precedence over a file of the same name, with a note.
+fn read_input(path: &str, global: &Global) -> Result<Input, Failure> {
+    let Some(file) = standard::standard(path) else {
+        return Ok(files::read(path)?);
+    };
+    if Path::new(path).is_file() {
+        global.notice(&format!(
+            "note: {path} are embedded checks; the file of that name here is `./{path}`"
+        ));
+    }
+    Ok(Input::new(file.name, file.text))
+}
+
+/// The path of a reference: names of embedded policies stand for themselves, others are relative to the file.
+fn relative_to(reference: &str, file: &str) -> String {
+    if Input::embedded(reference).is_some() {
+        return reference.to_owned();
+    }
+    let folder = path_of(file).parent().map(Path::to_path_buf);
+    folder.unwrap_or_default().join(path_of(reference)).text()
+}
+
+fn unreadable(check: &Check, reference: &str, failure: &Failure, sources: &Sources) -> Failure {
+    let message = format!("cannot read the reference `{reference}`");
+    let diagnostic = Diagnostic::error(code::CHECKS_REFERENCE, message)
+        .label(check.span, "compared here")
+        .note(failure.message());
+    Failure::Diagnostics(vec![diagnostic], sources.clone())
+}
+
+fn unknown_parameter(name: &str, parameters: &[String]) -> Failure {
+    let message = format!("no file of checks has a parameter `{name}`");
+    let near = suggest::nearest(name, parameters.iter().map(String::as_str));
+    Failure::usage(message, help_to_choose(near, "parameters", parameters))
+}
+
+fn unknown_group(group: &str, files: &[CheckFile]) -> Failure {
+    let groups = files.iter().flat_map(|file| &file.checks.groups);
+    let titles: Vec<String> = groups.map(|group| group.title.clone()).collect();
+    let message = format!("no file of checks has a group `{group}`");
+    let near = suggest::nearest(group, titles.iter().map(String::as_str));
+    Failure::usage(message, help_to_choose(near, "groups", &titles))
+}
+
+fn help_to_choose(near: Option<&str>, what: &str, all: &[String]) -> String {
+    match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if all.is_empty() => format!("there are no {what}"),
+        None => {
+            let all: Vec<String> = all.iter().map(|own| format!("`{own}`")).collect();
+            format!("the {what} are {}", all.join(", "))
+        }
+    }
+}
+
+/// The policy that is the only filter of a side, if it has a text that a check of calls concerns.
+fn changeable<'s>(side: &'s Side, check: &Check) -> Option<&'s Policy> {
+    match side.filters() {
+        [Loaded::Policy(policy)] if Input::embedded(&policy.name).is_none() => {
+            (!check.claim.targets().is_empty()).then_some(policy)
+        }
+        _ => None,
+    }
+}
+
+/// The smallest change of a policy that mends a failing check; `None` if none is known within the limits.
+fn mend(
+    judge: &mut Judge<'_>,
+    checks: &Checks,
+    check: &Check,
+    policy: &Policy,
+    load: &LoadArgs,
+) -> Option<Mend> {
+    let place_in_list =
+        |origin: &Origin, call: &SeccompData| place::element_of(origin, call, &policy.sources);
+    let text = PolicyText {
+        language: policy.kind.name(),
+        root: &policy.name,
+        sources: &policy.sources,
+        place_in_list: &place_in_list,
+        read: &|file, text| changed(policy, load, file, text),
+    };
+    judge.mend(checks, check, &text).ok().flatten()
+}
+
+/// The ruleset of a policy with another text of one of its files.
+fn changed(policy: &Policy, load: &LoadArgs, file: &str, text: &str) -> Option<Ruleset> {
+    let root = policy.sources.iter().next()?;
+    let own = match *root.name == *file {
+        true => text,
+        false => &root.text,
+    };
+    let input = Input::new(policy.name.as_str(), own);
+    let options = on_this_machine(load.keeping_variables().shared_options(), &input);
+    let mut loader = Changed {
+        files: FileLoader::new(load.include_dirs()),
+        file,
+        text,
+    };
+    match tamis_session::load(input, &options, &mut loader).ok()? {
+        Loaded::Policy(policy) => Some(policy.ruleset),
+        Loaded::Program(_) => None,
+    }
+}
+
+/// Reads included files, one of them with another text.
+struct Changed<'c> {
+    files: FileLoader,
+    file: &'c str,
+    text: &'c str,
+}
+
+impl Loader for Changed<'_> {
+    fn begin(&mut self, root: &str) {
+        self.files.begin(root);
+    }
+
+    fn load(&mut self, path: &str, from: &str) -> Result<loader::Loaded, String> {
+        let mut loaded = self.files.load(path, from)?;
+        if loaded.name == self.file {
+            self.text.clone_into(&mut loaded.text);
+        }
+        Ok(loaded)
+    }
+
+    fn load_given(&mut self, path: &str) -> Result<loader::Loaded, String> {
+        self.files.load_given(path)
+    }
+}
+
+/// The texts of all filters of a side.
+fn sources(side: &Side) -> Sources {
+    let mut all = Sources::new();
+    for filter in side.filters() {
+        if let Loaded::Policy(policy) = filter {
+            for source in policy.sources.iter() {
+                all.add(source.name.clone(), source.text.clone());
+            }
+        }
+    }
+    all
+}
