@@ -34,10 +34,8 @@ pub fn find(program: &OsStr) -> Result<PathBuf, Errno> {
     if bytes.contains(&b'/') {
         return Ok(PathBuf::from(program));
     }
-    let path = env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
     let mut best = Errno::ENOENT;
-    for folder in env::split_paths(&path) {
-        let file = folder.join(program);
+    for file in candidates(program) {
         match may_execute(&file) {
             Ok(()) => return Ok(file),
             Err(Errno::EACCES) => best = Errno::EACCES,
@@ -45,6 +43,17 @@ pub fn find(program: &OsStr) -> Result<PathBuf, Errno> {
         }
     }
     Err(best)
+}
+
+/// The files that a program may be, in the order of the search: itself if its name has a slash.
+pub(crate) fn candidates(program: &OsStr) -> Vec<PathBuf> {
+    let name = program.as_bytes();
+    if name.is_empty() || name.contains(&b'/') {
+        return vec![PathBuf::from(program)];
+    }
+    let path = env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+    let folders = env::split_paths(&path);
+    folders.map(|folder| folder.join(program)).collect()
 }
 
 fn may_execute(file: &Path) -> Result<(), Errno> {

@@ -29,6 +29,7 @@ use crate::ended::Ended;
 use crate::errno::Errno;
 use crate::flags::{Flag, Flags};
 use crate::install::{self, InstallError};
+use crate::search;
 use crate::sys::child::{self, Argv, Plan, Stage};
 use crate::sys::page::SharedPage;
 use crate::sys::signal::ChildReports;
@@ -173,8 +174,11 @@ impl<'a> Spawn<'a> {
         };
         let args = self.args.iter().map(terminated).collect::<Result<_, _>>()?;
         let program = terminated(&self.program)?;
-        let name = self.name.as_ref().map_or(Ok(program.clone()), terminated)?;
-        Ok(Argv::new(program, name, args))
+        let files = search::candidates(&self.program);
+        let files = files.into_iter().map(|file| terminated(&file.into()));
+        let files = files.collect::<Result<_, _>>()?;
+        let name = self.name.as_ref().map_or(Ok(program), terminated)?;
+        Ok(Argv::new(files, name, args))
     }
 
     /// The filters in the form for the child.

@@ -79,7 +79,7 @@ mod aarch64 {
     impl Words {
         const LEN_BYTES: usize = 34 * 8;
 
-        fn of(tid: libc::pid_t) -> Result<Words, Errno> {
+        fn read(tid: libc::pid_t) -> Result<Words, Errno> {
             Ok(Words {
                 bytes: registers(tid)?,
             })
@@ -127,7 +127,7 @@ mod aarch64 {
 
     /// As on x86-64.
     pub(crate) fn set_result(tid: libc::pid_t, result: i64) -> Result<(), Errno> {
-        let mut words = Words::of(tid)?;
+        let mut words = Words::read(tid)?;
         words.set(0, result as u64);
         words.write(tid)
     }
@@ -139,7 +139,7 @@ mod aarch64 {
         args: &[u64; 6],
         ip: u64,
     ) -> Result<(), Errno> {
-        let mut words = Words::of(tid)?;
+        let mut words = Words::read(tid)?;
         let (counter, number) = words.places();
         let ip = ip.wrapping_sub(words.instruction_bytes());
         for (place, value) in [(0, args[0]), (number, nr.into()), (counter, ip)] {
@@ -150,7 +150,7 @@ mod aarch64 {
 
     /// As on x86-64. Filters that see the call after that see the first argument as it was.
     pub(crate) fn replace_call(tid: libc::pid_t, nr: u32, args: &[u64; 6]) -> Result<(), Errno> {
-        let mut words = Words::of(tid)?;
+        let mut words = Words::read(tid)?;
         for (place, arg) in args.iter().enumerate() {
             words.set(place, *arg);
         }

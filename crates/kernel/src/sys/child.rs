@@ -5,7 +5,7 @@
 //! before the fork. From the first filter on, each system call may be denied, so it reports through a [`Page`] of
 //! shared memory.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
@@ -16,8 +16,9 @@ use tamis_bpf::Insn;
 use crate::errno::Errno;
 use crate::flags::{Flag, Flags};
 use crate::spawn::Body;
+use crate::sys::execute::environment;
 use crate::sys::page::Page;
-use crate::sys::{check, seccomp};
+use crate::sys::{check, seccomp, timing};
 
 /// The progress of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,28 +49,67 @@ impl Stage {
     }
 }
 
-/// A command in the form for `execvp`.
+/// A command in the form for `execve`.
 pub(crate) struct Argv {
-    program: CString,
+    candidates: Vec<Candidate>,
     _strings: Vec<CString>,
     pointers: Vec<*const libc::c_char>,
 }
 
+/// A file that the program may be.
+struct Candidate {
+    path: CString,
+    /// The arguments of a shell that runs the file, if it has no format that the kernel knows.
+    script: Vec<*const libc::c_char>,
+}
+
+/// The shell of files without a format.
+const SHELL: &CStr = c"/bin/sh";
+
 impl Argv {
-    /// The program, `argv[0]` and the arguments.
-    pub(crate) fn new(program: CString, name: CString, args: Vec<CString>) -> Argv {
+    /// The files that the program may be, in order, `argv[0]` and the arguments.
+    pub(crate) fn new(files: Vec<CString>, name: CString, args: Vec<CString>) -> Argv {
         let strings: Vec<CString> = std::iter::once(name).chain(args).collect();
-        let pointers = strings
-            .iter()
-            .map(|string| string.as_ptr())
-            .chain([ptr::null()])
-            .collect();
+        let list = strings.iter().map(|string| string.as_ptr());
+        let pointers: Vec<_> = list.chain([ptr::null()]).collect();
+        let candidate = |path: CString| Candidate {
+            script: [SHELL.as_ptr(), path.as_ptr()]
+                .into_iter()
+                .chain(pointers[1..].iter().copied())
+                .collect(),
+            path,
+        };
         Argv {
-            program,
+            candidates: files.into_iter().map(candidate).collect(),
             _strings: strings,
             pointers,
         }
     }
+
+    /// Executes the first file that exists, as `execvp` does. It returns only if that fails; the errno is 0 if a filter
+    /// has answered with success, which the `execvp` of some C libraries takes for a missing file.
+    fn execute(&self) -> Errno {
+        let mut best = Errno::ENOENT;
+        for candidate in &self.candidates {
+            match execve(&candidate.path, &self.pointers) {
+                Errno(libc::ENOEXEC) => return execve(SHELL, &candidate.script),
+                Errno::EACCES => best = Errno::EACCES,
+                Errno(
+                    libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT,
+                ) => {}
+                errno => return errno,
+            }
+        }
+        best
+    }
+}
+
+/// Executes a file, with a list of arguments that ends with a null pointer.
+fn execve(file: &CStr, list: &[*const libc::c_char]) -> Errno {
+    // SAFETY: the path and all strings end with a zero byte, both lists with a null pointer. This process has no other
+    // thread that changes the environment.
+    let returned = unsafe { libc::execve(file.as_ptr(), list.as_ptr(), environment()) };
+    check(returned).err().unwrap_or(Errno(0))
 }
 
 // SAFETY: the pointers are to heap memory that `strings` owns and that never changes.
@@ -175,13 +215,7 @@ fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
     if let Some(errno) = plan.body.and_then(Body::run) {
         give_up(page, errno);
     }
-    // A filter may answer `execve` with errno 0: `execvp` then fails, and leaves the error of an earlier call.
-    // SAFETY: the C library's own variable of this thread.
-    unsafe { *libc::__errno_location() = 0 };
-    // SAFETY: zero-terminated strings in a list that ends with a null pointer; `execvp` of the C
-    // libraries of Linux neither allocates nor locks.
-    let returned = unsafe { libc::execvp(plan.argv.program.as_ptr(), plan.argv.pointers.as_ptr()) };
-    let errno = check(returned).err().unwrap_or(Errno(0));
+    let errno = plan.argv.execute();
     if errno.0 == 0 {
         page.stage.store(Stage::Returned as u32, Ordering::Release);
     }
@@ -236,6 +270,7 @@ fn give_up(page: &Page, errno: Errno) -> ! {
         libc::syscall(libc::SYS_exit_group, 127);
         libc::syscall(libc::SYS_exit, 127);
     }
-    // Ends in an illegal instruction if the filter denies raising a signal too.
-    std::process::abort()
+    // Handlers of Rust's runtime for the signal of an abort can neither restore the default nor return under a filter that
+    // denies all calls, and may repeat for ever.
+    timing::illegal_instruction()
 }

@@ -109,7 +109,7 @@ impl Image {
     }
 }
 
-fn environment() -> *const *const libc::c_char {
+pub(crate) fn environment() -> *const *const libc::c_char {
     // SAFETY: the C library has a variable of this name and type.
     unsafe extern "C" {
         static environ: *const *const libc::c_char;

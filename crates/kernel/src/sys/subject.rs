@@ -80,8 +80,8 @@ pub(crate) fn spawn(plan: &Plan<'_>, gate: BorrowedFd<'_>) -> Result<libc::pid_t
                 | libc::CLONE_SIGHAND
                 | libc::CLONE_THREAD
                 | libc::CLONE_SYSVSEM;
-            if libc::clone(subject, top.cast(), flags, plan_address.cast()) == -1 {
-                plan.board.errno.store(Errno::last().0, Ordering::Release);
+            if let Err(errno) = start_thread(flags, top.cast(), plan_address.cast()) {
+                plan.board.errno.store(errno.0, Ordering::Release);
                 return;
             }
             loop {
@@ -89,6 +89,99 @@ pub(crate) fn spawn(plan: &Plan<'_>, gate: BorrowedFd<'_>) -> Result<libc::pid_t
             }
         }
     })
+}
+
+/// Starts [`subject`] in a thread with these flags and this stack. The `clone` of musl refuses flags of threads.
+///
+/// # Safety
+/// The stack is aligned and used by nothing else, and the plan lives as long as the process.
+#[cfg(target_arch = "x86_64")]
+unsafe fn start_thread(
+    flags: libc::c_int,
+    top: *mut libc::c_void,
+    plan: *mut libc::c_void,
+) -> Result<(), Errno> {
+    let result: i64;
+    // SAFETY: the new thread, for which the kernel returns 0, has a stack of its own and never leaves `subject`; in this
+    // one only the named registers change.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r12",
+            "call {subject}",
+            "ud2",
+            "2:",
+            subject = sym subject,
+            inlateout("rax") libc::SYS_clone => result,
+            in("rdi") i64::from(flags),
+            in("rsi") top,
+            in("rdx") 0,
+            in("r10") 0,
+            in("r8") 0,
+            in("r12") plan,
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    match result {
+        0.. => Ok(()),
+        errno => Err(Errno(-errno as i32)),
+    }
+}
+
+/// As on x86-64.
+///
+/// # Safety
+/// As on x86-64.
+#[cfg(target_arch = "aarch64")]
+unsafe fn start_thread(
+    flags: libc::c_int,
+    top: *mut libc::c_void,
+    plan: *mut libc::c_void,
+) -> Result<(), Errno> {
+    let result: i64;
+    // SAFETY: as on x86-64.
+    unsafe {
+        std::arch::asm!(
+            "svc #0",
+            "cbnz x0, 2f",
+            "mov x29, xzr",
+            "mov x0, x20",
+            "bl {subject}",
+            "udf #0",
+            "2:",
+            subject = sym subject,
+            in("x8") libc::SYS_clone,
+            inlateout("x0") i64::from(flags) => result,
+            in("x1") top,
+            in("x2") 0,
+            in("x3") 0,
+            in("x4") 0,
+            in("x20") plan,
+            out("x30") _,
+        );
+    }
+    match result {
+        0.. => Ok(()),
+        errno => Err(Errno(-errno as i32)),
+    }
+}
+
+/// By the C library.
+///
+/// # Safety
+/// As on x86-64.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+unsafe fn start_thread(
+    flags: libc::c_int,
+    top: *mut libc::c_void,
+    plan: *mut libc::c_void,
+) -> Result<(), Errno> {
+    // SAFETY: as the caller guarantees.
+    check(unsafe { libc::clone(subject, top, flags, plan) }).map(|_| ())
 }
 
 /// Forks a child that runs `body` and ends by an illegal instruction. It dies with the thread that forked it, has

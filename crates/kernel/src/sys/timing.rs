@@ -311,8 +311,15 @@ pub(crate) fn illegal_instruction() -> ! {
     unsafe { std::arch::asm!("ud2", options(noreturn)) }
 }
 
+/// Ends the process without a system call.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn illegal_instruction() -> ! {
+    // SAFETY: the instruction only raises SIGILL, which has its default action.
+    unsafe { std::arch::asm!("udf #0", options(noreturn)) }
+}
+
 /// Ends the process.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) fn illegal_instruction() -> ! {
     std::process::abort()
 }
