@@ -18,9 +18,12 @@ struct ArgCmp {
     datum_b: u64,
 }
 
+// SAFETY: the types of the functions, which are declared below.
 type Add = unsafe extern "C" fn(*mut c_void, u32, c_int, c_uint, ...) -> c_int;
+// SAFETY: as above.
 type AddArray = unsafe extern "C" fn(*mut c_void, u32, c_int, c_uint, *const ArgCmp) -> c_int;
 
+// SAFETY: the declarations of `seccomp.h`.
 unsafe extern "C" {
     fn seccomp_init(action: u32) -> *mut c_void;
     fn seccomp_release(context: *mut c_void);

@@ -88,8 +88,8 @@ unsafe fn add(
 /// call, which no other library can take the place of.
 macro_rules! functions {
     ($variadic:ident, $array:ident, $own:ident, $exactness:expr) => {
-        // SAFETY: the name and the caller's duties are those of `seccomp.h`.
         #[cfg(target_arch = "x86_64")]
+        // SAFETY: the name and the caller's duties are those of `seccomp.h`.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         unsafe extern "C" fn $variadic(handle: Handle, action: u32, call: c_int, count: c_uint) -> c_int {
@@ -97,13 +97,13 @@ macro_rules! functions {
             std::arch::naked_asm!("lea r8, [rsp + 8]", "jmp {array}", array = sym $own)
         }
 
-        // SAFETY: the name and the caller's duties are those of `seccomp.h`.
         #[cfg(any(
             target_arch = "aarch64",
             target_arch = "riscv64",
             target_arch = "loongarch64",
             target_arch = "s390x"
         ))]
+        // SAFETY: the name and the caller's duties are those of `seccomp.h`.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $variadic(
             handle: Handle,
@@ -130,7 +130,6 @@ macro_rules! functions {
             unsafe { $own(handle, action, call, count, passed.as_ptr()) }
         }
 
-        // SAFETY: the name and the caller's duties are those of `seccomp.h`.
         #[cfg(not(any(
             target_arch = "x86_64",
             target_arch = "aarch64",
@@ -138,6 +137,7 @@ macro_rules! functions {
             target_arch = "loongarch64",
             target_arch = "s390x"
         )))]
+        // SAFETY: the name and the caller's duties are those of `seccomp.h`.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $variadic(handle: Handle, action: u32, call: c_int, count: c_uint) -> c_int {
             match count {
