@@ -2,14 +2,17 @@
 
 use std::process::ExitCode;
 
+mod arch;
 mod codegen;
 mod counts;
+mod kernels;
 mod programs;
 mod release;
+mod selftests;
 mod tidy;
 
 /// The tasks, for messages.
-const TASKS: &str = "codegen, counts, dist, exec, release, tidy";
+const TASKS: &str = "codegen, counts, dist, exec, kernels, release, selftests, tidy";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -25,9 +28,11 @@ fn run(mut args: impl Iterator<Item = String>) -> anyhow::Result<()> {
     match args.next().as_deref() {
         Some("codegen") => codegen::run(args),
         Some("counts") => counts::run(),
-        Some("dist") => programs::TAMIS.build().map(drop),
-        Some("exec") => programs::EXEC.build().map(drop),
+        Some("dist") => programs::TAMIS.build(programs::arch_of(args)?).map(drop),
+        Some("exec") => programs::EXEC.build(programs::arch_of(args)?).map(drop),
+        Some("kernels") => kernels::run(args),
         Some("release") => release::run(args),
+        Some("selftests") => selftests::run(args),
         Some("tidy") => tidy::run(args),
         Some(other) => anyhow::bail!("unknown task `{other}`; tasks: {TASKS}"),
         None => anyhow::bail!("which task? tasks: {TASKS}"),

@@ -11,15 +11,15 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::{VERSION, cargo, shell};
-use crate::programs::STATIC;
+use crate::arch::Arch;
 use crate::tidy::root;
 
 /// A crate: its name and version.
 type Crate = (String, String);
 
 /// Writes it.
-pub(super) fn write(path: &Path, epoch: &str) -> Result<()> {
-    let linked = linked()?;
+pub(super) fn write(path: &Path, epoch: &str, arch: Arch) -> Result<()> {
+    let linked = linked(arch)?;
     let sums = checksums(&fs::read_to_string(root().join("Cargo.lock"))?);
     let time = shell(&format!("date -u +%Y-%m-%dT%H:%M:%SZ -d @{epoch}"), &root())?;
     let components: Vec<Value> = linked
@@ -35,14 +35,14 @@ pub(super) fn write(path: &Path, epoch: &str) -> Result<()> {
             "component": {"type": "application", "bom-ref": "release", "name": "tamis", "version": VERSION},
         },
         "components": components,
-        "dependencies": edges(&linked)?,
+        "dependencies": edges(&linked, arch)?,
     });
     let text = serde_json::to_string_pretty(&document)?;
     fs::write(path, text + "\n").with_context(|| path.display().to_string())
 }
 
 /// The crates in the programs, with their licences.
-fn linked() -> Result<BTreeMap<Crate, String>> {
+fn linked(arch: Arch) -> Result<BTreeMap<Crate, String>> {
     let output = cargo()
         .args([
             "tree",
@@ -52,7 +52,7 @@ fn linked() -> Result<BTreeMap<Crate, String>> {
             "--edges",
             "normal,no-proc-macro",
         ])
-        .args(["--target", STATIC, "--format", "{p}\t{l}"])
+        .args(["--target", arch.static_target(), "--format", "{p}\t{l}"])
         .args(["-p", "tamis", "-p", "tamis-exec", "-p", "tamis-libseccomp"])
         .current_dir(root())
         .output()
@@ -105,14 +105,14 @@ fn checksums(lock: &str) -> BTreeMap<Crate, String> {
 }
 
 /// Which crates each crate uses.
-fn edges(linked: &BTreeMap<Crate, String>) -> Result<Value> {
+fn edges(linked: &BTreeMap<Crate, String>, arch: Arch) -> Result<Value> {
     let output = cargo()
         .args([
             "metadata",
             "--format-version=1",
             "--locked",
             "--filter-platform",
-            STATIC,
+            arch.static_target(),
         ])
         .current_dir(root())
         .output()
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn every_crate_of_a_registry_has_a_checksum_and_no_crate_of_tests_is_linked() {
-        let linked = linked().unwrap();
+        let linked = linked(Arch::X86_64).unwrap();
         let sums = checksums(&fs::read_to_string(root().join("Cargo.lock")).unwrap());
         for of in linked.keys() {
             assert_eq!(of.0.starts_with("tamis"), !sums.contains_key(of), "{of:?}");

@@ -1,4 +1,4 @@
-//! `cargo xtask release`: the installable files, the same bytes from the same commit on every machine with these tools.
+//! `cargo xtask release [ARCH]`: the installable files, the same bytes from the same commit on every machine with these tools.
 //!
 //! The output in `dist/` is a tarball, a Debian package, an RPM package, the bill of materials, and their checksums.
 //! The packages' content is laid out in `dist/stage` first; `crates/tamis/Cargo.toml` defines the destinations. Times
@@ -16,6 +16,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::arch::Arch;
 use crate::programs::{cargo, target_folder};
 use crate::tidy::root;
 
@@ -37,13 +38,14 @@ const SUMS: &str = "SHA256SUMS";
 pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
     let args: Vec<String> = args.collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => make(),
+        [] => make(Arch::host()?),
         ["--check"] => check::run(),
-        _ => bail!("usage: cargo xtask release [--check]"),
+        [arch] if !arch.starts_with('-') => make(Arch::by_name(arch)?),
+        _ => bail!("usage: cargo xtask release [--check | ARCH]"),
     }
 }
 
-fn make() -> Result<()> {
+fn make(arch: Arch) -> Result<()> {
     refuse_changes()?;
     let tools = install_tools()?;
     let epoch = epoch()?;
@@ -52,10 +54,10 @@ fn make() -> Result<()> {
         fs::remove_dir_all(&dist).context("dist")?;
     }
     fs::create_dir(&dist).context("dist")?;
-    let stage = stage::fill(&dist.join("stage"), &tools, &epoch)?;
-    let name = format!("tamis-{VERSION}-x86_64-linux");
+    let stage = stage::fill(&dist.join("stage"), &tools, &epoch, arch)?;
+    let name = format!("tamis-{VERSION}-{}-linux", arch.name());
     tarball(&stage, &dist, &name, &epoch)?;
-    materials::write(&dist.join(format!("{name}.cdx.json")), &epoch)?;
+    materials::write(&dist.join(format!("{name}.cdx.json")), &epoch, arch)?;
     let manifest = root().join("crates/tamis/Cargo.toml").canonicalize()?;
     let mut deb = Command::new(tools.join("cargo-deb"));
     deb.args([
@@ -64,10 +66,10 @@ fn make() -> Result<()> {
         "--no-strip",
         "--locked",
         "--target",
-        crate::programs::STATIC,
+        arch.static_target(),
         "--output",
     ]);
-    deb.arg(dist.join(format!("tamis_{VERSION}-1_amd64.deb")))
+    deb.arg(dist.join(format!("tamis_{VERSION}-1_{}.deb", arch.debian())))
         .arg("--manifest-path")
         .arg(manifest)
         .env("SOURCE_DATE_EPOCH", &epoch);
@@ -77,14 +79,14 @@ fn make() -> Result<()> {
         "--package",
         "crates/tamis",
         "--arch",
-        "x86_64",
+        arch.name(),
         "--payload-compress",
         "gzip",
         "--source-date",
     ])
     .args([&epoch])
     .arg("--output")
-    .arg(dist.join(format!("tamis-{VERSION}-1.x86_64.rpm")));
+    .arg(dist.join(format!("tamis-{VERSION}-1.{}.rpm", arch.name())));
     done(rpm.current_dir(root().canonicalize()?))?;
     fs::remove_dir_all(&stage)?;
     let sums = shell(

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::{VERSION, done, glibc, shell};
+use crate::arch::Arch;
 use crate::programs::{EXEC, LIBRARY, TAMIS};
 use crate::tidy::root;
 
@@ -30,18 +31,23 @@ tamis: initial-upload-closes-no-bugs *
 ";
 
 /// Fills a new folder and returns it.
-pub(super) fn fill(stage: &Path, tools: &Path, epoch: &str) -> Result<PathBuf> {
-    let tamis = TAMIS.build()?;
+pub(super) fn fill(stage: &Path, tools: &Path, epoch: &str, arch: Arch) -> Result<PathBuf> {
+    let tamis = TAMIS.build(arch)?;
     copy(&tamis, &stage.join("bin/tamis"), 0o755)?;
-    copy(&EXEC.build()?, &stage.join("bin/tamis-exec"), 0o755)?;
+    copy(&EXEC.build(arch)?, &stage.join("bin/tamis-exec"), 0o755)?;
     // The folder that the dynamic linker of a command is given, so it has nothing else.
     let library = stage.join("lib/tamis/libseccomp");
-    let built = LIBRARY.build()?;
+    let built = LIBRARY.build(arch)?;
     glibc::check(&built)?;
     copy(&built, &library.join("libseccomp.so.2"), 0o644)?;
     let module = root().join("crates/tamis/python/seccomp.py");
     copy(&module, &library.join("python3/seccomp.py"), 0o644)?;
 
+    // Its texts are the same for all architectures, and this machine runs its own.
+    let tamis = match arch == Arch::host()? {
+        true => tamis,
+        false => TAMIS.build(Arch::host()?)?,
+    };
     let manuals = stage.join("share/man/man1");
     done(Command::new(&tamis).arg("man").arg(&manuals))?;
     shell("gzip -9n *.1", &manuals)?;

@@ -1,0 +1,124 @@
+//! `cargo xtask kernels`: the suites that depend on the kernel, under other kernels and on another architecture.
+//!
+//! Kernels and a userland are packages of Debian, which are unpacked and not installed; the programs are static ones,
+//! and the tests of this tree. A virtual machine without a network boots each kernel with all of that as its initial
+//! file system, in an emulated processor, so that any machine can do it. The result is a table of kernels and suites.
+//! Nothing is measured: the emulation has no meaningful times.
+
+mod apt;
+mod cpio;
+mod image;
+mod kernel;
+mod machine;
+mod results;
+mod suite;
+mod sysroot;
+mod tests;
+mod userland;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+use lexopt::Arg;
+
+use crate::programs::target_folder;
+pub(crate) use apt::Archive;
+use kernel::Kernel;
+use results::Table;
+use suite::{SUITES, Suite};
+pub(crate) use sysroot::shared_linker;
+
+const USAGE: &str = "usage: cargo xtask kernels [--list] [--suite SUITE]... [KERNEL]...";
+
+/// Runs the suites under the kernels that are named, or under all.
+///
+/// # Errors
+/// If something can't be downloaded, built or started, or a suite fails.
+pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
+    let Some((kernels, suites)) = parse(args)? else {
+        return Ok(());
+    };
+    machine::require_qemu(&kernels)?;
+    let mut table = Table::new(&suites);
+    // All is built before the first machine is started: the emulation takes the processors that building needs.
+    let mut images = Vec::new();
+    for kernel in kernels {
+        let suites: Vec<&Suite> = suites
+            .iter()
+            .copied()
+            .filter(|suite| suite.is_for(kernel.arch))
+            .collect();
+        let image = image::make(kernel, &suites).with_context(|| kernel.name.to_owned())?;
+        images.push((kernel, suites, image));
+    }
+    for (kernel, suites, image) in images {
+        let log = folder()?.join(format!("{}.log", kernel.name));
+        println!("{}: {}", kernel.name, image.version);
+        let lines = machine::boot(kernel, &image, &log)?;
+        let results = results::read(&suites, &lines);
+        results::print(&results);
+        let is_passed = results.iter().all(results::SuiteResult::is_passed);
+        match is_passed {
+            true => {
+                std::fs::remove_file(&log)?;
+                std::fs::remove_file(&image.initial)?;
+            }
+            false => println!("{}: what it printed is in {}", kernel.name, log.display()),
+        }
+        table.add(kernel.name, results);
+    }
+    println!("\n{table}");
+    ensure!(table.is_passed(), "suites failed");
+    Ok(())
+}
+
+/// The kernels and suites that the arguments choose; nothing if only the list was wanted.
+fn parse(
+    args: impl Iterator<Item = String>,
+) -> Result<Option<(Vec<&'static Kernel>, Vec<&'static Suite>)>> {
+    let (mut kernels, mut suites) = (Vec::new(), Vec::new());
+    let mut parser = lexopt::Parser::from_args(args);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("list") => {
+                list();
+                return Ok(None);
+            }
+            Arg::Long("suite") => suites.push(suite::by_name(&parser.value()?.to_string_lossy())?),
+            Arg::Value(name) => kernels.push(kernel::by_name(&name.to_string_lossy())?),
+            _ => bail!(USAGE),
+        }
+    }
+    if kernels.is_empty() {
+        kernels.extend(&kernel::KERNELS);
+    }
+    if suites.is_empty() {
+        suites.extend(&SUITES);
+    }
+    Ok(Some((kernels, suites)))
+}
+
+fn list() {
+    for kernel in &kernel::KERNELS {
+        println!("{}", kernel.name);
+    }
+    println!();
+    for suite in &SUITES {
+        let reason = suite
+            .not_on_aarch64
+            .map(|reason| format!(" (not on AArch64: {reason})"));
+        println!(
+            "{}: {}{}",
+            suite.name,
+            suite.summary,
+            reason.unwrap_or_default()
+        );
+    }
+}
+
+/// The folder of all that this task makes.
+fn folder() -> Result<PathBuf> {
+    let folder = target_folder()?.join("kernels");
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
