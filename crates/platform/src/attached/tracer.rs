@@ -30,7 +30,7 @@ use super::{Mechanism, notify};
 use crate::error::PlatformError;
 use crate::patched::channels::{Channels, StubInterface};
 use crate::patched::counted::Counting;
-use crate::patched::dispatcher::{Channel, Dispatcher, lock};
+use crate::patched::dispatcher::{Channel, Dispatcher};
 use crate::patched::inject::NextStop;
 use crate::patched::orphans::{OrphanTracer, TraceRequest, restart_after};
 use crate::patched::stopper::TaskStopper as _;
@@ -88,9 +88,7 @@ pub(super) fn run(
     let (stop, stopper) = io::pipe().map_err(|error| PlatformError::of_io("pipe", &error))?;
     let is_patched = mechanism == Mechanism::Patch && tally.is_none() && !guest.has_results;
     let dispatcher = match (start.stub, evaluator.as_ref().filter(|_| is_patched)) {
-        (Some(stub), _) => Some(stub_dispatcher(
-            guest, options, &stub, supervisor, &signaller,
-        )),
+        (Some(stub), _) => stub_dispatcher(guest, options, &stub, supervisor, &signaller).into(),
         (None, Some(evaluator)) => dispatcher(guest, options, evaluator, supervisor, &signaller),
         (None, None) => None,
     };
@@ -105,7 +103,7 @@ pub(super) fn run(
         if let Some(until) = options.until {
             start_until(scope, until, &stop, &signaller)?;
         }
-        let (pid, dispatcher, answers) = (held.pid(), &dispatcher, start.stub);
+        let (pid, dispatcher, stub) = (held.pid(), &dispatcher, start.stub);
         let answering = notify::Responder {
             supervisor,
             pending: &pending,
@@ -117,18 +115,9 @@ pub(super) fn run(
         };
         let is_notified = mechanism == Mechanism::Notify;
         let answer = || {
-            let channels = move || {
-                Some(channels(
-                    scope,
-                    dispatcher.as_ref()?,
-                    pid,
-                    &answers?,
-                    orphans,
-                ))
-            };
-            start_thread(scope, "tamis-notify", move || {
-                answering.run(channels().as_ref())
-            })
+            let open = move || Some(channels(scope, dispatcher.as_ref()?, pid, &stub?, orphans));
+            let run = move || answering.run(open().as_ref());
+            start_thread(scope, "tamis-notify", run)
         };
         let answering = is_notified.then(answer).transpose()?;
         let follows = options.placement == Placement::Free && !is_notified && dispatcher.is_none();
@@ -147,9 +136,7 @@ pub(super) fn run(
         // Writing a byte is needed because the pipe isn't closed while another thread is between fork and exec.
         let _ = stopper.write_all(&[1]);
         let answered = answering.map_or(Ok(()), joined);
-        let failure = dispatcher
-            .as_ref()
-            .and_then(|dispatcher| lock(&dispatcher.failure).take());
+        let failure = dispatcher.as_ref().and_then(Dispatcher::failure);
         failure.map_or(Ok(()), Err)?;
         answered.and(ended)
     })

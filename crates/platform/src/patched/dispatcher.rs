@@ -39,7 +39,7 @@ pub(crate) struct Dispatcher<'a> {
     pub(super) settings: PatchSettings,
     pub(crate) signaller: &'a Signaller,
     pub(super) permits: Permits,
-    pub(crate) failure: Mutex<Option<PlatformError>>,
+    failure: Mutex<Option<PlatformError>>,
     pub(crate) counts: Box<[Counts]>,
     /// The signal handler in the guest, if calls come from one.
     handler: Option<Handler>,
@@ -124,6 +124,11 @@ impl<'a> Dispatcher<'a> {
             failure: Mutex::default(),
             counts: (0..COUNTED).map(|_| Counts::default()).collect(),
         }
+    }
+
+    /// The failure that has ended the guest, once.
+    pub(crate) fn failure(&self) -> Option<PlatformError> {
+        lock(&self.failure).take()
     }
 
     /// The initial pace of both sides.

@@ -342,15 +342,7 @@ impl Decoder {
             Kind::Owner(width) if cut(width) == width.max() => DecodedValue::Signed(-1),
             kind => match self.symbol(shape, place, call, raw) {
                 Some(symbol) => DecodedValue::Symbol(symbol),
-                None => match kind {
-                    Kind::Signed(Width::Bits64) => DecodedValue::Signed(raw as i64),
-                    Kind::Signed(_) => DecodedValue::Signed((raw as i32).into()),
-                    Kind::Bits(width) => DecodedValue::Bits(cut(width)),
-                    Kind::Owner(width) | Kind::Unsigned(width) => {
-                        DecodedValue::Unsigned(cut(width))
-                    }
-                    _ => pointer,
-                },
+                None => number(kind, raw).unwrap_or(pointer),
             },
         }
     }
@@ -374,6 +366,18 @@ impl Decoder {
         self.names.insert(key, symbol.clone());
         symbol
     }
+}
+
+/// A value without names as a number; `None` for a kind that isn't numeric.
+fn number(kind: Kind, raw: u64) -> Option<DecodedValue> {
+    let cut = |width: Width| raw & width.max();
+    Some(match kind {
+        Kind::Signed(Width::Bits64) => DecodedValue::Signed(raw as i64),
+        Kind::Signed(_) => DecodedValue::Signed((raw as i32).into()),
+        Kind::Bits(width) => DecodedValue::Bits(cut(width)),
+        Kind::Owner(width) | Kind::Unsigned(width) => DecodedValue::Unsigned(cut(width)),
+        _ => return None,
+    })
 }
 
 /// A length that the kernel replaces when the call returns.
