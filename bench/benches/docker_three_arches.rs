@@ -4,24 +4,25 @@
 //! `cargo bench -p tamis-bench`; the first argument is the number of rounds. tamis proves every program, and its time
 //! includes the proof.
 
+use std::process::ExitCode;
+
 use tamis_bench::policies::{DOCKER, docker_ruleset};
 use tamis_bench::ratio::{Contestant, compare};
 use tamis_bench::runc;
 use tamis_compiler::{CompileOptions, Effort};
-use tamis_testkit::corpus;
 use tamis_testkit::libseccomp::Library;
 use tamis_testkit::skip::{self, Need};
+use tamis_testkit::{corpus, harness};
 
 const ROUNDS: usize = 15;
 
-fn main() {
-    let Some(text) = corpus::text(DOCKER) else {
-        return;
-    };
-    let library = match Library::open() {
-        Ok(library) => library,
-        Err(reason) => return skip::because(Need::Peers, reason),
-    };
+fn main() -> ExitCode {
+    harness::measure(measure_all)
+}
+
+fn measure_all() {
+    let text = corpus::text(DOCKER);
+    let library = Library::open().unwrap_or_else(|reason| skip::because(Need::Peers, reason));
     let rounds = std::env::args().find_map(|argument| argument.parse().ok());
     let libseccomp = |optimize| {
         let program = runc::compile(&library, &text, optimize);

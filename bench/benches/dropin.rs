@@ -6,7 +6,7 @@
 //! this thread. Memory is that of a process of its own for each library, which this program starts.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 use std::{env, fs};
 
@@ -15,9 +15,9 @@ use tamis_bench::policies::DOCKER;
 use tamis_bench::ratio::{Contestant, compare};
 use tamis_bench::runc::Rules;
 use tamis_bpf::{Program, interp};
-use tamis_testkit::corpus;
 use tamis_testkit::libseccomp::{Condition, Library, Op};
 use tamis_testkit::skip::{self, Need};
+use tamis_testkit::{corpus, harness};
 
 const ROUNDS: usize = 31;
 
@@ -30,10 +30,12 @@ const MEMORY: &str = "--memory";
 /// The system's library.
 const SYSTEM: &str = "libseccomp.so.2";
 
-fn main() {
-    let Some(text) = corpus::text(DOCKER) else {
-        return;
-    };
+fn main() -> ExitCode {
+    harness::measure(measure_all)
+}
+
+fn measure_all() {
+    let text = corpus::text(DOCKER);
     let rules = Rules::parse(&text);
     let arguments: Vec<String> = env::args().collect();
     if let Some(at) = arguments.iter().position(|argument| argument == MEMORY) {
@@ -43,10 +45,7 @@ fn main() {
     let rounds = rounds.unwrap_or(ROUNDS);
     let file = our_file();
     let ours = Library::open_file(&file).expect("the library has all functions");
-    let theirs = match Library::open() {
-        Ok(library) => library,
-        Err(reason) => return skip::because(Need::Peers, reason),
-    };
+    let theirs = Library::open().unwrap_or_else(|reason| skip::because(Need::Peers, reason));
     for (name, library) in [("tamis", &ours), ("libseccomp", &theirs)] {
         let version = library.version();
         let first = timed(|| usize::from(library.filter(Action::ALLOW).is_some()));

@@ -3,6 +3,7 @@
 //!
 //! Prints the shortest of several rounds for each file, in milliseconds.
 
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use tamis_abi::Arch;
@@ -11,7 +12,7 @@ use tamis_diag::Sources;
 use tamis_policy::firecracker;
 use tamis_policy::front_end::{self, ParseOptions};
 use tamis_policy::loader::Loaded;
-use tamis_testkit::corpus;
+use tamis_testkit::{corpus, harness};
 
 const ROUNDS: u32 = 20;
 
@@ -32,7 +33,7 @@ fn round(name: &str, text: &str, thread: Option<&str>) -> Option<[Duration; 2]> 
     let mut load = |path: &str, _: &str| {
         let base = path.rsplit('/').next().unwrap_or(path);
         let name = format!("minijail/{base}");
-        let text = corpus::text(&name).ok_or("not in the corpus")?;
+        let text = corpus::text(&name);
         Ok(Loaded { name, text })
     };
     let start = Instant::now();
@@ -44,7 +45,11 @@ fn round(name: &str, text: &str, thread: Option<&str>) -> Option<[Duration; 2]> 
     Some([reading, start.elapsed()])
 }
 
-fn main() {
+fn main() -> ExitCode {
+    harness::measure(measure_all)
+}
+
+fn measure_all() {
     let mut cases: Vec<(String, Option<&str>)> = Vec::new();
     let folders = [
         ("docker", ".json"),
@@ -52,7 +57,7 @@ fn main() {
         ("kafel", ".policy"),
     ];
     for (folder, suffix) in folders {
-        let files = corpus::files(folder, suffix).unwrap_or_default();
+        let files = corpus::files(folder, suffix);
         cases.extend(files.into_iter().map(|file| (file, None)));
     }
     let firecracker = "firecracker/firecracker-vmm-x86_64.json";
@@ -61,9 +66,7 @@ fn main() {
     }
     let mut largest = Duration::ZERO;
     for (name, thread) in cases {
-        let Some(text) = corpus::text(&name) else {
-            return;
-        };
+        let text = corpus::text(&name);
         let rounds = (0..ROUNDS).filter_map(|_| round(&name, &text, thread));
         let Some([reading, compiling]) = rounds.min_by_key(|[a, b]| *a + *b) else {
             println!("{name}: no policy");

@@ -4,6 +4,8 @@
 //! the names of the measured items. Pairs with missing files are omitted. `--book` writes the pairs into the page on
 //! proofs.
 
+use std::process::ExitCode;
+
 use tamis_abi::Endian;
 use tamis_analysis::{CaseLimits, decompile};
 use tamis_bench::book;
@@ -17,6 +19,7 @@ use tamis_prover::{Equality, Limits, Space, Subject};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus::{self, gvisor};
 use tamis_testkit::generate::ruleset::{Size, ruleset};
+use tamis_testkit::harness;
 use tamis_testkit::rng::Rng;
 
 const ROUNDS: usize = 25;
@@ -46,7 +49,11 @@ struct Found {
     bytes: usize,
 }
 
-fn main() {
+fn main() -> ExitCode {
+    harness::measure(measure_all)
+}
+
+fn measure_all() {
     let rounds = std::env::args().find_map(|argument| argument.parse().ok());
     let rounds = rounds.unwrap_or(ROUNDS);
     let is_name = |word: &String| !word.starts_with('-') && word.parse::<usize>().is_err();
@@ -100,31 +107,24 @@ const REAL_PAIRS: [RealPair; 4] = [
 fn pairs() -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (name, files, goal_ms) in REAL_PAIRS {
-        if let [Some(left), Some(right)] = files.map(corpus::program) {
-            let sides = [vec![left], vec![right]];
-            pairs.push(Pair {
-                name,
-                sides,
-                goal_ms,
-            });
-        }
-    }
-    if let Some(files) = corpus::files("systemd/stack", ".bpf") {
-        let stack: Side = files
-            .iter()
-            .filter_map(|file| corpus::program(file))
-            .collect();
         pairs.push(Pair {
-            name: "34 filters of a systemd service, twice",
-            sides: [stack.clone(), stack.clone()],
-            goal_ms: None,
-        });
-        pairs.push(Pair {
-            name: "34 filters of a systemd service and the one that `tamis optimize` makes of them",
-            sides: [stack.clone(), vec![fused(&stack)]],
-            goal_ms: Some(30),
+            name,
+            sides: files.map(|file| vec![corpus::program(file)]),
+            goal_ms,
         });
     }
+    let files = corpus::files("systemd/stack", ".bpf");
+    let stack: Side = files.iter().map(|file| corpus::program(file)).collect();
+    pairs.push(Pair {
+        name: "34 filters of a systemd service, twice",
+        sides: [stack.clone(), stack.clone()],
+        goal_ms: None,
+    });
+    pairs.push(Pair {
+        name: "34 filters of a systemd service and the one that `tamis optimize` makes of them",
+        sides: [stack.clone(), vec![fused(&stack)]],
+        goal_ms: Some(30),
+    });
     let rules = Rules::new(SEED);
     pairs.push(Pair {
         name: "large generated rules: plain and compiled",
@@ -201,8 +201,8 @@ fn print_pair(pair: &Pair, rounds: usize) -> String {
 
 /// Rulesets whose compilation is timed.
 fn rulesets() -> Vec<(&'static str, Ruleset)> {
-    let docker = corpus::text(DOCKER).map(|text| ("Docker", docker_ruleset(DOCKER, &text)));
-    let gvisor = |name, file| gvisor::ruleset(file).map(|ruleset| (name, ruleset));
+    let docker = ("Docker", docker_ruleset(DOCKER, &corpus::text(DOCKER)));
+    let gvisor = |name, file| (name, gvisor::ruleset(file));
     let mut rng = Rng::new(SEED);
     let random = loop {
         let random = ruleset(&mut rng, Size::LARGE, Endian::Little);
@@ -219,7 +219,7 @@ fn rulesets() -> Vec<(&'static str, Ruleset)> {
         gvisor("gVisor Systrap", "gvisor/gvisor-sentry-systrap.json"),
         gvisor("gVisor nvproxy", "gvisor/gvisor-sentry-nvproxy.json"),
     ];
-    let known = [docker].into_iter().chain(sandboxes).flatten();
+    let known = [docker].into_iter().chain(sandboxes);
     known
         .chain([
             ("1000 requests", requests(1000)),

@@ -3,6 +3,7 @@
 //!
 //! `cargo run --release -p tamis-bench --example ablation`
 
+use std::process::ExitCode;
 use std::time::Instant;
 
 use tamis_abi::{Arch, Endian, SeccompData};
@@ -14,17 +15,19 @@ use tamis_compiler::passes::{BytecodePass, PassCx};
 use tamis_compiler::stages;
 use tamis_compiler::{CompileOptions, compile};
 use tamis_meter::{Workload, measure};
-use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::rng::Rng;
+use tamis_testkit::{corpus, harness};
 
 /// The number of inputs for counting steps, in addition to all numbers of x86-64.
 const NEAR_INPUTS: usize = 2000;
 
-fn main() {
-    let Some(programs) = foreign_programs() else {
-        return;
-    };
+fn main() -> ExitCode {
+    harness::measure(measure_all)
+}
+
+fn measure_all() {
+    let programs = foreign_programs();
     println!(
         "programs of other compilers: instructions and steps over all inputs, before -> after"
     );
@@ -52,13 +55,13 @@ fn main() {
     growth();
 }
 
-fn foreign_programs() -> Option<Vec<(String, Program)>> {
-    let names = corpus::programs()?;
+fn foreign_programs() -> Vec<(String, Program)> {
+    let names = corpus::programs();
     let programs = names.into_iter().map(|name| {
-        let program = corpus::program(&name).expect("the listed file is there");
+        let program = corpus::program(&name);
         (name, program)
     });
-    Some(programs.collect())
+    programs.collect()
 }
 
 fn inputs(program: &Program) -> Workload {
@@ -107,9 +110,7 @@ fn row(
     };
     let (mut compiled_length, mut compiled_steps) = (0, 0);
     for policy in policies::ALL {
-        let Some(ruleset) = policy.ruleset() else {
-            continue;
-        };
+        let ruleset = policy.ruleset();
         let Ok(compiled) = compile(&ruleset, &options) else {
             println!("{}: no program without {name}", policy.name);
             continue;

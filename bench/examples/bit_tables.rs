@@ -8,6 +8,7 @@
 //! `cargo run --release -p tamis-bench --example bit_tables`
 
 use std::hint::black_box;
+use std::process::ExitCode;
 
 use tamis_abi::{Action, Arch, Endian, Nr, SeccompData, syscall};
 use tamis_bench::policies::ALL;
@@ -15,6 +16,7 @@ use tamis_bench::ratio::{Comparison, Contestant, compare};
 use tamis_bpf::{AluOp, Op, Operand, Program, Stack, Test, interp};
 use tamis_compiler::{CompileOptions, Target, compile};
 use tamis_engine::{Engine, Evaluator, Options};
+use tamis_testkit::harness;
 use tamis_testkit::rng::Rng;
 use tamis_vm::cache::{Plan, Table};
 
@@ -28,7 +30,11 @@ const ROUNDS: usize = 41;
 /// Where the compiled program goes on, until its place is known.
 const TREE: Op = Op::Jump(u32::MAX);
 
-fn main() {
+fn main() -> ExitCode {
+    harness::measure(measure_all)
+}
+
+fn measure_all() {
     println!(
         "{:40} {:>5} {:>6} {:>6} {:>6} {:>6} {:>6}",
         "policy, program", "insns", "steps", "jit", "thread", "jit", "thread"
@@ -38,9 +44,7 @@ fn main() {
         "", "", "random, ns", "one by one, ns"
     );
     for policy in &ALL {
-        let Some(ruleset) = policy.ruleset() else {
-            continue;
-        };
+        let ruleset = policy.ruleset();
         let options = CompileOptions {
             target: Target::User,
             ..CompileOptions::default()

@@ -3,12 +3,19 @@
 //!
 //! `cargo run --release -p tamis-bench --example lower_bounds`
 
+use std::process::ExitCode;
+
 use tamis_bench::bounds::{Numbers, fewest_questions, fewest_with_bit_tests, fixed_steps};
 use tamis_bench::goals::{Cached, Case, cases};
 use tamis_compiler::{CompileOptions, compile};
+use tamis_testkit::harness;
 
-fn main() {
-    let Some(cases) = cases() else { return };
+fn main() -> ExitCode {
+    harness::measure(measure_all)
+}
+
+fn measure_all() {
+    let cases = cases();
     println!(
         "{:32} {:>6} {:>6} {:>6} {:>8} {:>8} {:>8}",
         "case", "goal", "now", "bound", "no test", "one", "two"

@@ -3,6 +3,7 @@
 //!
 //! `cargo run --release -p tamis-bench --example rule_passes`
 
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use tamis_abi::{Action, Arch, ArgIndex};
@@ -12,13 +13,18 @@ use tamis_compiler::passes::registry::{BYTECODE_PASSES, RULE_PASSES, Selection};
 use tamis_compiler::stages;
 use tamis_compiler::{CompileOptions, compile};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
+use tamis_testkit::harness;
 
 const ROUNDS: u32 = 5;
 
-fn main() {
+fn main() -> ExitCode {
+    harness::measure(measure_all)
+}
+
+fn measure_all() {
     let rulesets: Vec<(&str, Ruleset)> = policies::ALL
         .into_iter()
-        .filter_map(|policy| Some((policy.name, policy.ruleset()?)))
+        .map(|policy| (policy.name, policy.ruleset()))
         .collect();
     print_ablation(&rulesets);
     print_growth();

@@ -80,22 +80,21 @@ impl Case {
 /// A kernel without a bitmap.
 const OLD: Option<KernelVersion> = Some(KernelVersion::new(5, 4));
 
-/// All cases; `None` if there is no corpus.
+/// All cases.
 ///
 /// # Panics
 /// If a file of the corpus has errors.
-pub fn cases() -> Option<Vec<Case>> {
-    let (systrap, vmm) = (systrap_cases()?, vmm_case()?);
-    let (docker, gappy) = (docker_cases()?, gappy_case()?);
-    let (nvproxy, systemd) = (nvproxy_case()?, systemd_case()?);
-    let cases = systrap.into_iter().chain([nvproxy, vmm]).chain(docker);
-    Some(cases.chain([gappy, systemd]).collect())
+pub fn cases() -> Vec<Case> {
+    let cases = systrap_cases().into_iter();
+    let cases = cases.chain([nvproxy_case(), vmm_case()]);
+    let cases = cases.chain(docker_cases());
+    cases.chain([gappy_case(), systemd_case()]).collect()
 }
 
 /// The ten calls that a sandbox makes most often for a database.
-fn systrap_cases() -> Option<[Case; 2]> {
-    let ruleset = gvisor::ruleset("gvisor/gvisor-sentry-systrap.json")?;
-    let profile = profiles::gvisor_top_ten("gvisor/profile-systrap.json")?;
+fn systrap_cases() -> [Case; 2] {
+    let ruleset = gvisor::ruleset("gvisor/gvisor-sentry-systrap.json");
+    let profile = profiles::gvisor_top_ten("gvisor/profile-systrap.json");
     let with_bitmap = Case {
         name: "systrap",
         ruleset,
@@ -103,7 +102,7 @@ fn systrap_cases() -> Option<[Case; 2]> {
         cached: Cached::IsFree,
         profile: Some(profile),
         kernel: None,
-        peer: corpus::program("gvisor/gvisor-sentry-systrap.opt.bpf")?.into(),
+        peer: corpus::program("gvisor/gvisor-sentry-systrap.opt.bpf").into(),
         goal_steps: 6.20,
         goal_insns: 300,
     };
@@ -114,15 +113,15 @@ fn systrap_cases() -> Option<[Case; 2]> {
         goal_steps: 8.5,
         ..with_bitmap.clone()
     };
-    Some([with_bitmap, without])
+    [with_bitmap, without]
 }
 
 /// The requests of a sandbox for graphics processors, with equal weights: one recorded call of each that is allowed.
-fn nvproxy_case() -> Option<Case> {
-    let ruleset = gvisor::ruleset("gvisor/gvisor-sentry-nvproxy.json")?;
-    let ioctl = syscall::number(Arch::X86_64, "ioctl")?;
+fn nvproxy_case() -> Case {
+    let ruleset = gvisor::ruleset("gvisor/gvisor-sentry-nvproxy.json");
+    let ioctl = syscall::number(Arch::X86_64, "ioctl").expect("a call");
     let mut requests = BTreeMap::new();
-    for vector in gvisor::vectors("gvisor/gvisor-sentry-nvproxy.vectors")? {
+    for vector in gvisor::vectors("gvisor/gvisor-sentry-nvproxy.vectors") {
         let data = vector.data;
         if data.nr == ioctl.0 && ruleset.decide(&data).action == Action::ALLOW {
             requests.insert(data.args[1], data.args);
@@ -132,40 +131,40 @@ fn nvproxy_case() -> Option<Case> {
     let call = profile.call_mut(Arch::X86_64, ioctl);
     call.count = requests.len() as u64;
     call.samples = requests.into_values().map(|args| (args, 1)).collect();
-    Some(Case {
+    Case {
         name: "nvproxy, ioctl",
         calls: recorded(&profile),
         ruleset,
         cached: Cached::IsFree,
         profile: Some(profile),
         kernel: None,
-        peer: corpus::program("gvisor/gvisor-sentry-nvproxy.opt.bpf")?.into(),
+        peer: corpus::program("gvisor/gvisor-sentry-nvproxy.opt.bpf").into(),
         goal_steps: 20.0,
         goal_insns: 400,
-    })
+    }
 }
 
 /// A virtual machine monitor with the recorded frequencies of another one.
-fn vmm_case() -> Option<Case> {
-    let ruleset = pol_json::ruleset("peers/fc-vmm.pol.json")?;
-    let profile = profiles::frequency("minijail/common_device.frequency")?;
-    Some(Case {
+fn vmm_case() -> Case {
+    let ruleset = pol_json::ruleset("peers/fc-vmm.pol.json");
+    let profile = profiles::frequency("minijail/common_device.frequency");
+    Case {
         name: "firecracker vmm, uncached",
         calls: weighted(&allowed(&ruleset), &profile),
         ruleset,
         cached: Cached::IsLeftOut,
         profile: Some(profile),
         kernel: None,
-        peer: corpus::program("peers/firecracker-kafel-vmm.bpf")?.into(),
+        peer: corpus::program("peers/firecracker-kafel-vmm.bpf").into(),
         goal_steps: 11.0,
         goal_insns: 130,
-    })
+    }
 }
 
 /// Docker's profile: all allowed calls with equal weights, for x86_64 alone; and all known ones, for three
 /// architectures.
-fn docker_cases() -> Option<[Case; 3]> {
-    let ruleset = pol_json::ruleset("peers/docker.pol.json")?;
+fn docker_cases() -> [Case; 3] {
+    let ruleset = pol_json::ruleset("peers/docker.pol.json");
     let calls = allowed(&ruleset);
     let alone = Case {
         name: "docker x86_64",
@@ -174,7 +173,7 @@ fn docker_cases() -> Option<[Case; 3]> {
         profile: Some(once_each(&calls)),
         calls,
         kernel: OLD,
-        peer: corpus::program("peers/docker-minijail-bst.bpf")?.into(),
+        peer: corpus::program("peers/docker-minijail-bst.bpf").into(),
         goal_steps: 8.4,
         goal_insns: 95,
     };
@@ -187,56 +186,55 @@ fn docker_cases() -> Option<[Case; 3]> {
     };
     let three = Case {
         name: "docker, three architectures",
-        ruleset: docker_ruleset(DOCKER, &corpus::text(DOCKER)?),
+        ruleset: docker_ruleset(DOCKER, &corpus::text(DOCKER)),
         calls: known(),
         profile: Some(once_each(&known())),
-        peer: corpus::program("docker/docker-libseccomp-opt2.bpf")?.into(),
+        peer: corpus::program("docker/docker-libseccomp-opt2.bpf").into(),
         goal_steps: 9.0,
         goal_insns: 340,
         ..alone.clone()
     };
-    Some([alone, uncached, three])
+    [alone, uncached, three]
 }
 
 /// A list of allowed numbers with gaps.
-fn gappy_case() -> Option<Case> {
-    let ruleset = pol_json::ruleset("peers/gappy302.pol.json")?;
-    let profile = profiles::frequency("minijail/common_device.frequency")?;
-    Some(Case {
+fn gappy_case() -> Case {
+    let ruleset = pol_json::ruleset("peers/gappy302.pol.json");
+    let profile = profiles::frequency("minijail/common_device.frequency");
+    Case {
         name: "gappy302, no bitmap",
         calls: weighted(&allowed(&ruleset), &profile),
         ruleset,
         cached: Cached::Runs,
         profile: Some(profile),
         kernel: OLD,
-        peer: corpus::program("peers/gappy302-minijail-bst-freq.bpf")?.into(),
+        peer: corpus::program("peers/gappy302-minijail-bst-freq.bpf").into(),
         goal_steps: 5.9,
         goal_insns: 60,
-    })
+    }
 }
 
 /// The 34 filters of a service as one: the policy is the function of the stack.
-fn systemd_case() -> Option<Case> {
-    let names = corpus::files("systemd/stack", ".bpf")?;
-    let stack: Option<Vec<Program>> = names.iter().map(|name| corpus::program(name)).collect();
-    let stack = stack.filter(|stack| !stack.is_empty())?;
+fn systemd_case() -> Case {
+    let names = corpus::files("systemd/stack", ".bpf");
+    let stack: Vec<Program> = names.iter().map(|name| corpus::program(name)).collect();
     let mut space = Space::new(Limits::default());
     let functions: Result<Vec<Function>, LimitReached> =
         stack.iter().map(|program| space.program(program)).collect();
     let function = functions.and_then(|functions| space.stack(&functions));
     let function = function.expect("the stack is small");
     let ruleset = decompile(&mut space, function, &CaseLimits::default());
-    Some(Case {
+    Case {
         name: "systemd, 34 filters as one",
         ruleset: ruleset.expect("the stack has a ruleset"),
         calls: known(),
         cached: Cached::Runs,
         profile: Some(once_each(&known())),
         kernel: OLD,
-        peer: Stack::new(stack).ok()?,
+        peer: Stack::new(stack).expect("one machine's"),
         goal_steps: 10.0,
         goal_insns: 250,
-    })
+    }
 }
 
 /// Every call in the x86_64 table, once, with all arguments 0.

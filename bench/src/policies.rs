@@ -6,6 +6,7 @@ use tamis_policy::loader::NoIncludes;
 use tamis_policy::{embedded, oci, tamis};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus::{self, gvisor, pol_json};
+use tamis_testkit::generate::shape;
 
 /// Docker's default profile in the corpus.
 pub const DOCKER: &str = "docker/docker-default-x86_64.json";
@@ -24,6 +25,8 @@ enum PolicySource {
     Embedded,
     /// A text of the folder `policies` that stands for itself.
     Text(&'static str),
+    /// A shape of testkit.
+    Shape(fn() -> Ruleset),
     /// A file of the corpus: a Docker profile, used as Docker does on x86-64.
     Oci,
     /// A file of the corpus: gVisor's rule sets.
@@ -37,7 +40,7 @@ const fn policy(name: &'static str, kind: PolicySource) -> Policy {
 }
 
 /// All of them, in the order of `counts.tsv`.
-pub const ALL: [Policy; 14] = [
+pub const ALL: [Policy; 18] = [
     policy("container-default", PolicySource::Embedded),
     policy("network-service", PolicySource::Embedded),
     policy("pure-compute", PolicySource::Embedded),
@@ -53,6 +56,10 @@ pub const ALL: [Policy; 14] = [
             "../../crates/policy/policies/hypercall-sentry.tamis"
         )),
     ),
+    policy("shape/names", PolicySource::Shape(shape::names)),
+    policy("shape/requests", PolicySource::Shape(shape::requests)),
+    policy("shape/halves", PolicySource::Shape(shape::halves)),
+    policy("shape/gaps", PolicySource::Shape(shape::gaps)),
     policy(DOCKER, PolicySource::Oci),
     policy("peers/docker.pol.json", PolicySource::PolJson),
     policy("peers/fc-vmm.pol.json", PolicySource::PolJson),
@@ -74,20 +81,27 @@ pub const DOCKER_PEERS: [&str; 2] = [
 ];
 
 impl Policy {
-    /// The ruleset of the policy; `None` if it is in a missing corpus.
+    /// Whether the corpus has it.
+    pub const fn is_in_corpus(self) -> bool {
+        matches!(
+            self.kind,
+            PolicySource::Oci | PolicySource::Gvisor | PolicySource::PolJson
+        )
+    }
+
+    /// The ruleset of the policy.
     ///
     /// # Panics
     /// If the policy has errors.
-    pub fn ruleset(self) -> Option<Ruleset> {
+    pub fn ruleset(self) -> Ruleset {
         match self.kind {
             PolicySource::Embedded => {
                 let policy = embedded(self.name).expect("the policy comes with tamis");
-                Some(tamis_ruleset(self.name, policy.text))
+                tamis_ruleset(self.name, policy.text)
             }
-            PolicySource::Text(text) => Some(tamis_ruleset(self.name, text)),
-            PolicySource::Oci => {
-                corpus::text(self.name).map(|text| docker_ruleset(self.name, &text))
-            }
+            PolicySource::Text(text) => tamis_ruleset(self.name, text),
+            PolicySource::Shape(make) => make(),
+            PolicySource::Oci => docker_ruleset(self.name, &corpus::text(self.name)),
             PolicySource::Gvisor => gvisor::ruleset(self.name),
             PolicySource::PolJson => pol_json::ruleset(self.name),
         }

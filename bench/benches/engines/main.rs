@@ -13,18 +13,23 @@ mod table;
 
 use std::env;
 use std::hint::black_box;
+use std::process::ExitCode;
 
 use tamis_bench::gvisor::Compiler;
 use tamis_pcap::Libpcap;
-use tamis_testkit::corpus;
 use tamis_testkit::skip::{self, Need};
+use tamis_testkit::{corpus, harness};
 
 const ROUNDS: usize = 31;
 
 /// Evaluations in a round.
 const EVALUATIONS: usize = 10_000;
 
-fn main() {
+fn main() -> ExitCode {
+    harness::measure(measure_all)
+}
+
+fn measure_all() {
     let arguments: Vec<String> = env::args().collect();
     let mut numbers = arguments
         .iter()
@@ -35,22 +40,16 @@ fn main() {
     }
     let rounds = number.map_or(ROUNDS, |number| number as usize);
     if let Err(reason) = tamis_jit::probe() {
-        return skip::because(Need::Live, reason);
+        skip::because(Need::Live, reason);
     }
-    let libpcap = Libpcap::open();
-    match &libpcap {
-        Ok(libpcap) => packets::run(libpcap, rounds),
-        Err(reason) => skip::because(Need::Peers, reason),
-    }
+    let libpcap = Libpcap::open().unwrap_or_else(|reason| skip::because(Need::Peers, reason));
+    packets::run(&libpcap, rounds);
     if arguments.iter().any(|argument| argument == "seed") {
         return;
     }
-    let gvisor = Compiler::open();
-    if let Err(reason) = &gvisor {
-        skip::because(Need::Peers, reason);
-    }
+    let gvisor = Compiler::open().inspect_err(|reason| println!("without gVisor: {reason}"));
     let peers = calls::Peers {
-        libpcap: libpcap.as_ref().ok(),
+        libpcap: Some(&libpcap),
         gvisor: gvisor.as_ref().ok(),
     };
     for name in [
@@ -58,10 +57,9 @@ fn main() {
         "docker/docker-libseccomp-opt2.bpf",
         "gvisor/gvisor-sentry-systrap.opt.bpf",
     ] {
-        if let Some(program) = corpus::program(name) {
-            calls::run(peers, name, &program, rounds);
-            calls::compilation(name, &program, rounds);
-        }
+        let program = corpus::program(name);
+        calls::run(peers, name, &program, rounds);
+        calls::compilation(name, &program, rounds);
     }
 }
 

@@ -142,9 +142,8 @@ fn kernel(program: &Program, is_wanted: bool) -> Option<[Loaded; 2]> {
     let nothing = Program::new(vec![tamis_bpf::packet::Op::RetImm(0).into()]).expect("legal");
     let loaded = |program: &Program| {
         let extended = direct::packet(program, Given::SocketBuffer)?;
-        load_classifier(extended.insns())
-            .map_err(|reason| skip::because(Need::Live, reason))
-            .ok()
+        let loaded = load_classifier(extended.insns());
+        Some(loaded.unwrap_or_else(|reason| skip::because(Need::Live, reason)))
     };
     Some([loaded(program)?, loaded(&nothing)?])
 }

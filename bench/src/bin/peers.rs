@@ -10,6 +10,7 @@ use tamis_bench::peers::comparison::compared;
 use tamis_bench::peers::report::{PeersReport, SCHEMA};
 use tamis_bench::peers::tools::Compilers;
 use tamis_bench::peers::{cases, rfc, sandbox};
+use tamis_testkit::corpus;
 
 const USAGE: &str = "\
 Compares tamis with other compilers: the same policies, what each makes of them, and what that costs.
@@ -110,7 +111,7 @@ fn report(options: &CommandLine) -> PeersReport {
         progress(case.name);
         policies.push(compared(&case, &compilers, options.rounds));
     }
-    if !cases::has_corpus() {
+    if !corpus::is_there() {
         missing.push("the corpus in ../shared/corpus: policies and programs of others".to_owned());
     }
     progress("306 calls");

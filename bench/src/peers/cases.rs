@@ -99,14 +99,9 @@ const DATABASE: &str = "gvisor/profile-systrap.json";
 /// # Panics
 /// If the corpus can't be read.
 pub fn unclaimed() -> Vec<String> {
-    let mut files = corpus::programs().unwrap_or_default();
+    let mut files = corpus::programs();
     files.retain(|file| claim(file).is_none() && !file.starts_with(STACK));
     files
-}
-
-/// Whether the corpus exists.
-pub fn has_corpus() -> bool {
-    corpus::repository().join("../shared/corpus").is_dir()
 }
 
 /// All cases that are possible here.
@@ -115,13 +110,13 @@ pub fn has_corpus() -> bool {
 /// If a file of the corpus has errors.
 pub fn cases() -> Vec<Case> {
     let consecutive = allow(0..=305);
-    if !has_corpus() {
+    if !corpus::is_there() {
         return vec![Case::new(CONSECUTIVE, consecutive, None)];
     }
     let docker = fed("peers/docker.pol.json");
-    let allow_docker = docker.as_ref().map(allow_only);
+    let allow_docker = allow_only(&docker);
     let made = [
-        fed_case(CONSECUTIVE, Some(consecutive)),
+        fed_case(CONSECUTIVE, consecutive),
         fed_case("302 numbers with gaps", fed("peers/gappy302.pol.json")),
         docker_three(),
         fed_case("docker x86_64", docker),
@@ -130,12 +125,12 @@ pub fn cases() -> Vec<Case> {
         sandbox(
             "gvisor sentry systrap",
             "gvisor/gvisor-sentry-systrap",
-            database(),
+            Some(database()),
         ),
         sandbox(
             "gvisor sentry nvproxy",
             "gvisor/gvisor-sentry-nvproxy",
-            database(),
+            Some(database()),
         ),
         sandbox("gvisor gofer", "gvisor/gvisor-gofer-directfs", None),
         sandbox("gvisor systrap stub", "gvisor/gvisor-systrap-stub", None),
@@ -146,40 +141,40 @@ pub fn cases() -> Vec<Case> {
         ),
         stack(),
     ];
-    made.into_iter().flatten().collect()
+    made.into()
 }
 
 /// A policy that several compilers were given. It has no action for foreign architectures: most of the compilers kill
 /// the thread.
-fn fed(file: &str) -> Option<Ruleset> {
-    let mut ruleset = pol_json::ruleset(file)?;
+fn fed(file: &str) -> Ruleset {
+    let mut ruleset = pol_json::ruleset(file);
     ruleset.bad_arch = FOREIGN;
-    Some(ruleset)
+    ruleset
 }
 
-fn fed_case(name: &'static str, ruleset: Option<Ruleset>) -> Option<Case> {
-    ruleset.map(|ruleset| Case::new(name, ruleset, frequency()))
+fn fed_case(name: &'static str, ruleset: Ruleset) -> Case {
+    Case::new(name, ruleset, Some(frequency()))
 }
 
-fn frequency() -> Option<Counts> {
-    profiles::frequency(FREQUENCY).map(|profile| Counts {
+fn frequency() -> Counts {
+    Counts {
         whose: "a virtual machine monitor",
-        profile,
-    })
+        profile: profiles::frequency(FREQUENCY),
+    }
 }
 
-fn database() -> Option<Counts> {
-    profiles::gvisor_top_ten(DATABASE).map(|profile| Counts {
+fn database() -> Counts {
+    Counts {
         whose: "a database in the sandbox",
-        profile,
-    })
+        profile: profiles::gvisor_top_ten(DATABASE),
+    }
 }
 
 /// A sandbox's rules. Their vectors have a call for each alternative of a rule.
-fn sandbox(name: &'static str, start: &str, counts: Option<Counts>) -> Option<Case> {
+fn sandbox(name: &'static str, start: &str, counts: Option<Counts>) -> Case {
     let file = format!("{start}.json");
-    let ruleset = gvisor::ruleset(&file)?;
-    let vectors = gvisor::vectors(&format!("{start}.vectors"))?;
+    let ruleset = gvisor::ruleset(&file);
+    let vectors = gvisor::vectors(&format!("{start}.vectors"));
     let mut by_number: BTreeMap<u32, Vec<SeccompData>> = BTreeMap::new();
     for data in vectors.iter().map(|vector| vector.data) {
         let of_number = by_number.entry(data.nr).or_default();
@@ -197,18 +192,18 @@ fn sandbox(name: &'static str, start: &str, counts: Option<Counts>) -> Option<Ca
     };
     let allowed = Workload::new(by_number.into_values().flat_map(weigh));
     let case = Case::with_calls(name, ruleset, allowed, counts);
-    Some(Case {
+    Case {
         gvisor: Some(file),
         ..case
-    })
+    }
 }
 
-fn docker_three() -> Option<Case> {
-    let text = corpus::text(DOCKER)?;
+fn docker_three() -> Case {
+    let text = corpus::text(DOCKER);
     let ruleset = docker_ruleset(DOCKER, &text);
-    let mut case = Case::new("docker, three architectures", ruleset, frequency());
+    let mut case = Case::new("docker, three architectures", ruleset, Some(frequency()));
     case.docker = Some(text);
-    Some(case)
+    case
 }
 
 /// These numbers of x86_64, whatever the arguments; an error for all others.
@@ -240,18 +235,18 @@ fn allow_only(ruleset: &Ruleset) -> Ruleset {
 }
 
 /// The filters of one service; the policy is their function.
-fn stack() -> Option<Case> {
-    let files = corpus::files(STACK, ".bpf")?;
+fn stack() -> Case {
+    let files = corpus::files(STACK, ".bpf");
     let filters =
         Stack::new(files.iter().map(|file| program(file)).collect()).expect("one machine's");
-    let counts = frequency();
+    let counts = Some(frequency());
     let is_allowed = |data: &SeccompData| {
         let ret = filters.run(data).ret;
         Action::from_ret(ret) == Action::ALLOW
     };
     let known = Workload::every_call(&[Arch::X86_64]);
     let allowed = known.weighed(|sample| f64::from(u8::from(is_allowed(&sample.data))));
-    Some(Case {
+    Case {
         name: "systemd, 34 filters",
         weighted: weigh(&allowed, counts.as_ref()),
         allowed,
@@ -260,7 +255,7 @@ fn stack() -> Option<Case> {
         gvisor: None,
         stored: vec![("systemd 252".to_owned(), filters.clone())],
         policy: Policy::Stack(filters),
-    })
+    }
 }
 
 /// The calls with the counts of the profile, or with their own weights.
@@ -321,8 +316,7 @@ fn claim(file: &str) -> Option<&'static (&'static str, &'static str, &'static st
 
 fn stored(case: &str) -> Vec<(String, Stack)> {
     let mut stored = Vec::new();
-    let files = has_corpus().then(corpus::programs).flatten();
-    for file in files.unwrap_or_default() {
+    for file in corpus::programs() {
         if let Some((_, start, label)) = claim(&file).filter(|(name, _, _)| *name == case) {
             let tool = file[start.len()..]
                 .trim_end_matches(".bpf")
@@ -334,5 +328,5 @@ fn stored(case: &str) -> Vec<(String, Stack)> {
 }
 
 fn program(file: &str) -> Program {
-    corpus::program(file).expect("the listed file is there")
+    corpus::program(file)
 }

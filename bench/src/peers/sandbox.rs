@@ -14,7 +14,6 @@ use tamis_meter::{Workload, measure};
 use tamis_testkit::corpus::{self, gvisor, profiles};
 
 use super::builders;
-use super::cases::has_corpus;
 use super::table::Table;
 use super::timing::{NO_FD, NOWHERE, Times, baselines, call, time};
 use crate::goals::recorded;
@@ -96,11 +95,11 @@ pub struct CallLine {
 /// # Panics
 /// If a file of the corpus has errors.
 pub fn sandbox(rounds: Option<u32>) -> Result<Option<Sandbox>, String> {
-    let parts = has_corpus().then(|| (gvisor::ruleset(POLICY), profiles::gvisor_top_ten(PROFILE)));
-    let Some((Some(ruleset), Some(profile))) = parts else {
+    if !corpus::is_there() {
         return Ok(None);
-    };
-    let stored = FILES.map(|(name, file)| (name, corpus_program(file)));
+    }
+    let (ruleset, profile) = (gvisor::ruleset(POLICY), profiles::gvisor_top_ten(PROFILE));
+    let stored = FILES.map(|(name, file)| (name, Ok(corpus::program(file))));
     let mut programs = stored.to_vec();
     let told = CompileOptions {
         profile: Some(profile.clone()),
@@ -120,10 +119,6 @@ pub fn sandbox(rounds: Option<u32>) -> Result<Option<Sandbox>, String> {
         (name, weight(name).unwrap_or(0), data)
     });
     compared(programs, &calls, &recorded(&profile), rounds).map(Some)
-}
-
-fn corpus_program(file: &str) -> Result<Program, String> {
-    corpus::program(file).ok_or_else(|| format!("no corpus file {file}"))
 }
 
 fn compared(

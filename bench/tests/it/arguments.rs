@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Action, Arch, SeccompData, syscall};
-use tamis_bench::policies;
+use tamis_bench::policies::{self, Policy};
 use tamis_compiler::{CompileOptions, Compiled, compile};
 use tamis_meter::{Executed, Sample, Workload, measure};
 use tamis_rules::Ruleset;
@@ -21,8 +21,9 @@ const DRAWN: usize = 20_000;
 fn calls(name: &str, ruleset: &Ruleset) -> Vec<SeccompData> {
     let vectors = name.replace(".json", ".vectors");
     let is_recorded = name.starts_with("gvisor/");
-    if let Some(vectors) = is_recorded.then(|| gvisor::vectors(&vectors)).flatten() {
-        return vectors.iter().map(|vector| vector.data).collect();
+    if is_recorded {
+        let vectors = gvisor::vectors(&vectors).into_iter();
+        return vectors.map(|vector| vector.data).collect();
     }
     let mut rng = Rng::new(1);
     (0..DRAWN).map(|_| call(&mut rng, ruleset)).collect()
@@ -43,11 +44,19 @@ fn executed(compiled: &Compiled, calls: &[SeccompData]) -> Executed {
 }
 
 #[test]
-fn drawn_calls_and_vectors_are_measured_for_every_policy() {
-    for policy in policies::ALL {
-        let Some(ruleset) = policy.ruleset() else {
-            continue;
-        };
+fn drawn_calls_are_measured_for_every_policy_of_our_own() {
+    assert_measured(|policy| !policy.is_in_corpus());
+}
+
+#[test]
+fn drawn_calls_and_vectors_are_measured_for_every_policy_of_the_corpus() {
+    assert_measured(Policy::is_in_corpus);
+}
+
+fn assert_measured(is_chosen: fn(Policy) -> bool) {
+    let all = policies::ALL.into_iter();
+    for policy in all.filter(|policy| is_chosen(*policy)) {
+        let ruleset = policy.ruleset();
         let compiled = compile(&ruleset, &CompileOptions::default()).expect("the policy compiles");
         let is_allowed = |data: &SeccompData| ruleset.decide(data).action == Action::ALLOW;
         let calls = calls(policy.name, &ruleset).into_iter();
@@ -68,9 +77,7 @@ fn drawn_calls_and_vectors_are_measured_for_every_policy() {
 #[test]
 fn a_list_of_ioctl_requests_is_a_tree() {
     let name = "gvisor/gvisor-sentry-nvproxy.json";
-    let Some(ruleset) = gvisor::ruleset(name) else {
-        return;
-    };
+    let ruleset = gvisor::ruleset(name);
     let compiled = compile(&ruleset, &CompileOptions::default()).expect("the policy compiles");
     let ioctl = syscall::number(Arch::X86_64, "ioctl").map(|nr| nr.0);
     let allowed = calls(name, &ruleset)

@@ -41,9 +41,7 @@ fn line(case: &Case) -> String {
 
 #[test]
 fn programs_compare_with_others_as_the_table_says() {
-    let Some(cases) = cases() else {
-        return;
-    };
+    let cases = cases();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("goals.tsv");
     let actual = cases
         .iter()

@@ -7,16 +7,15 @@ use tamis_bpf::interp;
 use tamis_testkit::corpus;
 use tamis_testkit::skip::{self, Need};
 
-/// The compiler with a file of the corpus; `None` if either is missing.
-fn with_policy(file: &str) -> Option<Builder> {
-    let compiler = Compiler::open().map_err(|reason| skip::because(Need::Gvisor, reason));
-    corpus::path(file)?;
-    Some(
-        compiler
-            .ok()?
-            .with_policy(file)
-            .expect("it was built to be run"),
-    )
+fn compiler() -> Compiler {
+    Compiler::open().unwrap_or_else(|reason| skip::because(Need::Gvisor, reason))
+}
+
+/// The compiler with a file of the corpus.
+fn with_policy(file: &str) -> Builder {
+    corpus::path(file);
+    let builder = compiler().with_policy(file);
+    builder.expect("it was built to be run")
 }
 
 #[test]
@@ -28,11 +27,8 @@ fn each_build_makes_what_gvisor_made() {
         "gvisor-systrap-stub",
         "gvisor-systrap-sysmsg-thread",
     ] {
-        let Some(builder) = with_policy(&format!("gvisor/{name}.json")) else {
-            return;
-        };
-        let stored =
-            corpus::path(&format!("gvisor/{name}.opt.bpf")).expect("it lies beside the policy");
+        let builder = with_policy(&format!("gvisor/{name}.json"));
+        let stored = corpus::path(&format!("gvisor/{name}.opt.bpf"));
         let stored = std::fs::read(stored).expect("it can be read");
         // The second build would get rules rewritten by the first, if these were shared.
         for _ in 0..2 {
@@ -45,9 +41,7 @@ fn each_build_makes_what_gvisor_made() {
 
 #[test]
 fn why_a_file_is_refused_is_said() {
-    let Some(builder) = with_policy("peers/docker.pol.json") else {
-        return;
-    };
+    let builder = with_policy("peers/docker.pol.json");
     let refusal = builder.build().expect_err("it is no policy of gVisor");
     assert!(refusal.contains("docker.pol.json"), "{refusal}");
     builder.build().expect_err("the program has ended");
@@ -55,12 +49,8 @@ fn why_a_file_is_refused_is_said() {
 
 #[test]
 fn its_interpreter_gives_the_values_of_the_reference() {
-    let Ok(peer) = Compiler::open().map_err(|reason| skip::because(Need::Gvisor, reason)) else {
-        return;
-    };
-    let Some(program) = corpus::program("gvisor/gvisor-sentry-systrap.opt.bpf") else {
-        return;
-    };
+    let peer = compiler();
+    let program = corpus::program("gvisor/gvisor-sentry-systrap.opt.bpf");
     let call = |nr| SeccompData {
         nr,
         arch: Arch::X86_64.audit(),

@@ -1,14 +1,21 @@
 //! The executable `tamis-exec`, as a user calls it.
 
+#[macro_use]
+extern crate tamis_testkit;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitCode, Output, Stdio};
 
 use tamis_bpf::{Insn, Op, Program, Test};
 use tamis_kernel::NATIVE_ENDIAN;
-use tamis_testkit::skip;
+use tamis_testkit::{harness, skip};
+
+fn main() -> ExitCode {
+    harness::main()
+}
 
 const ALLOW: u32 = 0x7fff_0000;
 const EPERM: u32 = 0x0005_0001;
@@ -49,9 +56,7 @@ fn output(filters: &[&Path], words: &[&str]) -> (Option<i32>, String, String) {
 
 #[test]
 fn the_command_is_the_same_process_under_the_filters() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let filter = filter("exec-uname.bpf", libc::SYS_uname, EPERM);
     let script =
         "echo $$; grep -E '^(Seccomp_filters|NoNewPrivs):' /proc/$$/status; uname; echo $0";
@@ -70,9 +75,7 @@ fn the_command_is_the_same_process_under_the_filters() {
 
 #[test]
 fn privileges_are_kept_where_the_kernel_lets_them() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let filter = filter("exec-keep.bpf", libc::SYS_uname, EPERM);
     let words = [
         "--keep-privs",
@@ -91,9 +94,7 @@ fn privileges_are_kept_where_the_kernel_lets_them() {
 /// Rust's runtime changes `SIGPIPE` and closed descriptors; the mask of signals is set here.
 #[test]
 fn signals_and_descriptors_are_those_of_the_start() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let filter = filter("exec-signals.bpf", libc::SYS_uname, EPERM);
     let filter = filter.to_str().unwrap();
     let status = "grep -E '^Sig(Ign|Blk):' /proc/self/status; ls /proc/self/fd";
@@ -122,9 +123,7 @@ fn signals_and_descriptors_are_those_of_the_start() {
 
 #[test]
 fn what_can_not_be_executed_has_the_codes_of_env() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let filter = filter("exec-codes.bpf", libc::SYS_uname, EPERM);
     let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exec-script");
     fs::write(&script, "echo script $1\n").unwrap();
@@ -145,9 +144,7 @@ fn what_can_not_be_executed_has_the_codes_of_env() {
 /// Filters that block the start are reported before the installation, because they may deny writing the message.
 #[test]
 fn filters_in_the_way_are_refused_with_a_reason() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let execve = filter("exec-execve.bpf", libc::SYS_execve, EPERM);
     let seccomp = filter("exec-seccomp.bpf", libc::SYS_seccomp, 0);
     let notify = filter("exec-notify.bpf", libc::SYS_uname, NOTIFY);

@@ -285,8 +285,7 @@ mod tests {
     #[test]
     fn the_program_in_memory_runs_on_every_platform_that_runs_others() {
         for platform in crate::all() {
-            if let Err(unavailable) = platform.probe() {
-                println!("skipped: {}: {unavailable}", platform.name());
+            if platform.probe().is_err() {
                 continue;
             }
             let filter = filter();

@@ -6,7 +6,7 @@
 //! - `$ tamis …` and `$ cargo run --release -- …` run the binary; `|` chains, as in goldens;
 //! - `$ cat FILE` shows a file: the text is written to it for the commands that follow;
 //! - other commands are not run, unless the block is marked `console live`: its commands are run by the shell, with the
-//!   binary's folder first in `PATH`, where the machine lets tests install filters.
+//!   binary's folder first in `PATH`, if the caller lets them: they install filters.
 //!
 //! The text is compared with standard error followed by standard output; a line `...` matches any number of lines. If
 //! no output is shown, the command must succeed, and its output is not compared. A line that ends with ` ...` matches those
@@ -19,7 +19,6 @@ use std::process::{Command, ExitStatus};
 
 use crate::command;
 use crate::diff;
-use crate::skip;
 
 /// A line that matches any number of lines.
 const ELLIPSIS: &str = "...";
@@ -39,13 +38,19 @@ struct Example {
 ///
 /// # Errors
 /// If the directory cannot be created.
-pub fn check(markdown: &str, binary: &Path, work: &Path) -> std::io::Result<Vec<String>> {
+pub fn check(
+    markdown: &str,
+    binary: &Path,
+    work: &Path,
+    with_live: bool,
+) -> std::io::Result<Vec<String>> {
     if work.exists() {
         fs::remove_dir_all(work)?;
     }
     fs::create_dir_all(work)?;
     let mut failures = Vec::new();
-    for example in examples(markdown) {
+    let examples = examples(markdown).into_iter();
+    for example in examples.filter(|example| with_live || !example.is_live) {
         let file = example.command.strip_prefix("cat ");
         if let Some(file) = file.filter(|file| !file.contains('|')) {
             fs::write(work.join(file.trim()), &example.shown)?;
@@ -81,10 +86,7 @@ fn run_live(example: &Example, binary: &Path, work: &Path) -> Result<(), String>
 
 fn check_one(example: &Example, binary: &Path, work: &Path) -> Result<(), String> {
     if example.is_live {
-        return match skip::without_live() {
-            true => Ok(()),
-            false => run_live(example, binary, work),
-        };
+        return run_live(example, binary, work);
     }
     let command = example.command.replace("cargo run --release --", "tamis");
     if !command.starts_with("tamis ") {
@@ -163,6 +165,7 @@ mod tests {
             markdown,
             Path::new("/bin/cat"),
             &scratch.path().join("work"),
+            false,
         )
         .unwrap()
     }

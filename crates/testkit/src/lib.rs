@@ -1,7 +1,7 @@
 //! Common parts of tests: a seeded random source, generators, readers of the corpus, the golden harness.
 //!
 //! Nothing here is part of the product. Everything that may differ between machines - missing files, features of the
-//! kernel - goes through [`corpus`] and [`skip`], so that a skipped test prints a message.
+//! kernel - goes through [`corpus`] and [`skip`], so that the [`harness`] shows a test without it as ignored.
 
 pub mod agreement;
 pub mod bpf_asm;
@@ -14,6 +14,7 @@ pub mod diff;
 pub mod generate;
 pub mod golden;
 pub mod guarded;
+pub mod harness;
 pub mod inputs;
 pub mod languages;
 pub mod libseccomp;
@@ -36,3 +37,4 @@ pub mod toolchains;
 pub mod work;
 
 pub use tamis_fuzz::rng;
+pub use tamis_testkit_macros::test;

@@ -89,7 +89,7 @@ impl Classes {
     /// Counts a file; prints it if it is wrong.
     pub fn add(&mut self, class: Class, file: &str) {
         if let Class::Wrong(why) = &class {
-            println!("{why:.2000}\n{file:.2000}\n");
+            crate::println!("{why:.2000}\n{file:.2000}\n");
         }
         *self.0.entry(class).or_default() += 1;
     }
@@ -111,7 +111,7 @@ impl Classes {
     /// If that isn't so; the files that are wrong have been printed.
     pub fn check(&self) {
         for (class, count) in self.iter() {
-            println!("{count} × {class:.100?}");
+            crate::println!("{count} × {class:.100?}");
         }
         let [tried, .., wrong, unknown] = self.columns();
         assert_eq!(wrong, 0, "the files are above");
@@ -139,7 +139,7 @@ impl Classes {
         let start = format!("| {format} | {tool} | ");
         let found = self.columns();
         let columns = found.map(|count| count.to_string()).join(" | ");
-        println!("{start}{columns} |");
+        crate::println!("{start}{columns} |");
         if !seeds::is_full() {
             return;
         }

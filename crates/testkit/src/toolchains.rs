@@ -1,7 +1,7 @@
 //! The compilers of the languages in which tamis writes filters, for tests that build and run its output.
 //!
 //! For each language a test gets a directory, writes the program and the output of tamis to it, and builds it with
-//! all warnings as errors. A language without a compiler is skipped with a message.
+//! all warnings as errors. A test of a language without a compiler is ignored.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -103,11 +103,11 @@ impl Toolchain {
     }
 
     /// Builds a program in a directory and returns its path. Go programs belong to the module `example.org/confined`.
-    /// `None`, with a message, if there is no compiler.
+    /// Without a compiler the test is [skipped](skip::because).
     ///
     /// # Panics
     /// If it does not build, or `TAMIS_REQUIRE` lists `toolchains` and the compiler is missing.
-    pub fn build(&self, folder: &Path, main: &str) -> Option<PathBuf> {
+    pub fn build(&self, folder: &Path, main: &str) -> PathBuf {
         self.build_with(folder, main, &[])
     }
 
@@ -115,7 +115,13 @@ impl Toolchain {
     ///
     /// # Panics
     /// As [`build`](Self::build).
-    pub fn build_with(&self, folder: &Path, main: &str, flags: &[&str]) -> Option<PathBuf> {
+    pub fn build_with(&self, folder: &Path, main: &str, flags: &[&str]) -> PathBuf {
+        let version = if self.language == "go" {
+            "version"
+        } else {
+            "--version"
+        };
+        skip::unless_runs(Need::Toolchains, self.program, &[version]);
         let module = "module example.org/confined\n\ngo 1.19\n";
         let files = [(self.main, main), ("go.mod", module)];
         for (name, text) in files {
@@ -127,20 +133,11 @@ impl Toolchain {
             .current_dir(folder)
             .env("GOTOOLCHAIN", "local")
             .env("GOFLAGS", "-mod=mod")
-            .output();
-        match built {
-            Ok(output) => assert!(
-                output.status.success(),
-                "{}: {}",
-                self.program,
-                stderr_text(&output)
-            ),
-            Err(error) => {
-                skip::because(Need::Toolchains, format!("{}: {error}", self.program));
-                return None;
-            }
-        }
-        Some(folder.join("program"))
+            .output()
+            .expect("it has just run");
+        let problem = stderr_text(&built);
+        assert!(built.status.success(), "{}: {problem}", self.program);
+        folder.join("program")
     }
 }
 

@@ -9,9 +9,7 @@ const OF_THE_C_LIBRARY: [&str; 1] = ["NSIG"];
 
 #[test]
 fn constants_are_those_that_minijail_compiled() {
-    let Some(text) = corpus::text("minijail/constants.json") else {
-        return;
-    };
+    let text = corpus::text("minijail/constants.json");
     let facts: Value = serde_json::from_str(&text).unwrap();
     let (mut compared, mut unknown) = (0, Vec::new());
     for (name, value) in facts["constants"].as_object().unwrap() {
@@ -38,9 +36,7 @@ fn constants_are_those_that_minijail_compiled() {
 
 #[test]
 fn numbers_are_those_that_minijail_compiled() {
-    let Some(text) = corpus::text("minijail/constants.json") else {
-        return;
-    };
+    let text = corpus::text("minijail/constants.json");
     let facts: Value = serde_json::from_str(&text).unwrap();
     for (name, nr) in facts["syscalls"].as_object().unwrap() {
         let expected = Nr(u32::try_from(nr.as_u64().unwrap()).unwrap());
@@ -61,9 +57,7 @@ fn signatures_are_those_of_the_corpus() {
         ("newlstat", "lstat"),
         ("newuname", "uname"),
     ];
-    let Some(text) = corpus::text("syscall-signatures-linux-6.18-x86_64.json") else {
-        return;
-    };
+    let text = corpus::text("syscall-signatures-linux-6.18-x86_64.json");
     let facts: Value = serde_json::from_str(&text).unwrap();
     for (event, expected) in facts.as_object().unwrap() {
         if event == "umount" {

@@ -21,10 +21,8 @@ fn token(arch: Arch) -> u32 {
 #[test]
 fn numbers_are_those_of_libseccomp() {
     // SAFETY: libseccomp's initialisers have no preconditions.
-    let library = match unsafe { Library::new("libseccomp.so.2") } {
-        Ok(library) => library,
-        Err(error) => return skip::because(Need::Peers, error),
-    };
+    let library = unsafe { Library::new("libseccomp.so.2") }
+        .unwrap_or_else(|error| skip::because(Need::Peers, error));
     // SAFETY: the type is that of the function's prototype in seccomp.h.
     let resolve: Symbol<'_, ResolveName> =
         unsafe { library.get(b"seccomp_syscall_resolve_name_arch\0") }.unwrap();

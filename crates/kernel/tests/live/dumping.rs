@@ -82,46 +82,45 @@ impl Waiting {
     }
 }
 
-/// Dumps a victim; `None` if this process may not.
-fn dumped(pid: i32) -> Option<Vec<Program>> {
+impl Drop for Waiting {
+    /// It may be stopped where a test has ended early.
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Dumps a victim; the test ends if this process may not.
+fn dumped(pid: i32) -> Vec<Program> {
     match dump(pid) {
-        Ok(filters) => Some(filters),
+        Ok(filters) => filters,
         Err(
             error @ (DumpError::NotPrivileged
             | DumpError::OwnFilter
             | DumpError::NotKept
             | DumpError::NotTraceable(_)),
-        ) => {
-            skip::because(Need::Live, format_args!("{error}"));
-            None
-        }
+        ) => skip::because(Need::Live, error),
         Err(error) => panic!("{error}"),
     }
 }
 
 fn oldest_first() {
     let waiting = Waiting::with("two");
-    if let Some(filters) = dumped(waiting.pid()) {
-        // Filters that this process has itself are inherited and older.
-        assert_eq!(filters, stack("two"));
-        assert_eq!(dump(waiting.pid()), Ok(stack("two")), "a second time");
-    }
+    // Filters that this process has itself are inherited and older.
+    assert_eq!(dumped(waiting.pid()), stack("two"));
+    assert_eq!(dump(waiting.pid()), Ok(stack("two")), "a second time");
     waiting.end();
 }
 
 fn long_program() {
     let waiting = Waiting::with("long");
-    if let Some(filters) = dumped(waiting.pid()) {
-        assert_eq!(filters, stack("long"));
-    }
+    assert_eq!(dumped(waiting.pid()), stack("long"));
     waiting.end();
 }
 
 fn without_filters() {
     let waiting = Waiting::with("none");
-    if let Some(filters) = dumped(waiting.pid()) {
-        assert_eq!(filters, []);
-    }
+    assert_eq!(dumped(waiting.pid()), []);
     waiting.end();
 }
 
@@ -130,13 +129,12 @@ fn no_such_process() {
 }
 
 fn not_permitted() {
-    let waiting = Waiting::with("two");
-    if raw::is_root() {
-        let output = output_of(&["dump-unprivileged", &waiting.pid().to_string()]);
-        assert_eq!(output, format!("{:?}", DumpError::NotPrivileged));
-    } else {
-        skip::because(Need::Live, "only root can give up its privileges");
+    if !raw::is_root() {
+        skip::because(Need::Root, "only root can give up its privileges");
     }
+    let waiting = Waiting::with("two");
+    let output = output_of(&["dump-unprivileged", &waiting.pid().to_string()]);
+    assert_eq!(output, format!("{:?}", DumpError::NotPrivileged));
     waiting.end();
 }
 
@@ -160,13 +158,12 @@ fn stays_stopped() {
     while state(waiting.pid()) != Some('T') {
         std::thread::yield_now();
     }
-    if dumped(waiting.pid()).is_some() {
-        // The kernel may briefly let it run between the tracer's stop and its own. If it continued, it would sleep.
-        while matches!(state(waiting.pid()), Some('t' | 'R')) {
-            std::thread::yield_now();
-        }
-        assert_eq!(state(waiting.pid()), Some('T'));
+    dumped(waiting.pid());
+    // The kernel may briefly let it run between the tracer's stop and its own. If it continued, it would sleep.
+    while matches!(state(waiting.pid()), Some('t' | 'R')) {
+        std::thread::yield_now();
     }
+    assert_eq!(state(waiting.pid()), Some('T'));
     raw::kill(waiting.pid(), libc::SIGCONT);
     waiting.end();
 }

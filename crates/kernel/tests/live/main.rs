@@ -22,17 +22,14 @@ mod victim;
 use std::env;
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Trial};
-use tamis_testkit::skip;
+use libtest_mimic::Trial;
+use tamis_testkit::harness;
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
     if let Some((victim::MARK, role)) = args.split_first().map(|(mark, role)| (mark.as_str(), role))
     {
         return victim::play(role);
-    }
-    if skip::without_live() {
-        return ExitCode::SUCCESS;
     }
     let trials: Vec<Trial> = [
         probing::trials(),
@@ -50,10 +47,8 @@ fn main() -> ExitCode {
     .into_iter()
     .flatten()
     .collect();
-    let mut arguments = Arguments::from_args();
     // Some play with load themselves, and the more filters are freed side by side, the closer the kernel is
     // to a hang (see the book's page about it). Beside other trials a task that its command left was gone too early in
     // one run of twenty.
-    arguments.test_threads.get_or_insert(1);
-    libtest_mimic::run(&arguments, trials).exit_code()
+    harness::run(trials, Some(1))
 }

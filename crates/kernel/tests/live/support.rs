@@ -7,7 +7,7 @@ use libtest_mimic::Trial;
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Op, Program, Stack, Test};
 use tamis_kernel::NATIVE_ENDIAN;
-use tamis_testkit::child;
+use tamis_testkit::{child, harness, skip};
 
 use crate::victim;
 
@@ -27,7 +27,8 @@ pub(crate) const ARGS: [u64; 6] = [
 
 /// A test that fails by panicking.
 pub(crate) fn trial(name: &str, test: impl FnOnce() + Send + 'static) -> Trial {
-    Trial::test(name, move || {
+    harness::trial(name, move || {
+        skip::unless_live();
         test();
         Ok(())
     })

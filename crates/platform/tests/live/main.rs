@@ -1,7 +1,7 @@
 //! The conformance suite: the same guests on every platform.
 //!
 //! Each pair of a platform and a case runs in its own process with a time limit, and leaks neither descriptors nor
-//! children. Cases beyond a platform's capabilities are skipped, as are platforms that don't work here. At the end the
+//! children. Cases beyond a platform's capabilities are ignored, as are those of platforms that don't work here. At the end the
 //! matrix is printed. `TAMIS_REPEATS=100` runs each case 100 times in a row.
 
 mod cases;
@@ -18,13 +18,14 @@ use std::env;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use libtest_mimic::{Arguments, Trial};
-use tamis_platform::Platform;
+use libtest_mimic::Trial;
+use tamis_platform::{Platform, Unavailable};
 use tamis_testkit::child;
+use tamis_testkit::harness;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 
@@ -38,6 +39,8 @@ const PROBE: &str = "--play-if-it-works";
 pub(crate) const NESTED: &str = "--play-nested";
 /// The first argument of a process that will be killed.
 const ORPHAN: &str = "--play-orphan";
+/// The beginning of the line with which a process of a case says that the platform can't do it.
+const SKIPPED: &str = "skipped: ";
 /// The limit of one run of a case, in seconds; the slowest takes 2 s on an idle machine, and a million calls take a
 /// minute.
 const LIMIT_S: u32 = 60;
@@ -63,31 +66,36 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    if skip::without_live() {
-        return ExitCode::SUCCESS;
-    }
-    if let Err(reason) = guests::build() {
-        skip::because(Need::Toolchains, reason);
-        return ExitCode::SUCCESS;
-    }
     let matrix = Matrix::default();
     let mut trials = Vec::new();
     for (index, platform) in tamis_platform::all().iter().enumerate() {
-        if let Err(unavailable) = platform.probe() {
-            println!("skipped: {}: {unavailable}", platform.name());
-            continue;
-        }
         for case in cases() {
             trials.push(trial(index, *platform, case.name, &matrix));
         }
         trials.push(orphans(index, *platform, &matrix));
         trials.push(unprivileged(index, *platform, &matrix));
     }
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(2);
-    let conclusion = libtest_mimic::run(&arguments, trials);
+    let code = harness::run(trials, Some(2));
     print_matrix(&matrix);
-    conclusion.exit_code()
+    code
+}
+
+/// Ends the test if guests can't be built, or a platform doesn't work here.
+fn unless_works(platform: &dyn Platform) {
+    static GUESTS: LazyLock<Result<(), String>> = LazyLock::new(guests::build);
+    skip::unless_live();
+    if let Err(reason) = &*GUESTS {
+        skip::because(Need::Toolchains, reason);
+    }
+    static PROBES: Mutex<BTreeMap<&str, Result<(), Unavailable>>> = Mutex::new(BTreeMap::new());
+    let probe = {
+        let mut probes = PROBES.lock().expect("no panic");
+        let probe = probes.entry(platform.name());
+        probe.or_insert_with(|| platform.probe()).clone()
+    };
+    if let Err(unavailable) = probe {
+        skip::because(Need::Platform, unavailable);
+    }
 }
 
 fn cases() -> impl Iterator<Item = &'static Case> {
@@ -112,30 +120,39 @@ fn play(platform: &str, case: &str) -> ExitCode {
         // SAFETY: takes no pointers. The signal ends this process, and with it the guest.
         unsafe { libc::alarm(limit_s) };
         if let Outcome::Skipped(reason) = case.play(platform) {
-            println!("skipped: {reason}");
+            println!("{SKIPPED}{reason}");
             break;
         }
     }
     ExitCode::SUCCESS
 }
 
-fn trial(index: usize, platform: &dyn Platform, case: &'static str, matrix: &Matrix) -> Trial {
+fn trial(
+    index: usize,
+    platform: &'static dyn Platform,
+    case: &'static str,
+    matrix: &Matrix,
+) -> Trial {
     let name = platform.name();
     let matrix = Arc::clone(matrix);
-    Trial::test(format!("{name}: {case}"), move || {
+    harness::trial(format!("{name}: {case}"), move || {
+        unless_works(platform);
         let mut command = Command::new(env::current_exe()?);
         command.args([MARK, name, case]).stdin(Stdio::null());
         let output = child::output(&mut command)?;
         let stdout = String::from_utf8_lossy(&output.stdout);
-        let cell = match (output.status.success(), stdout.contains("skipped: ")) {
-            (true, false) => '+',
-            (true, true) => '-',
-            (false, _) => '!',
-        };
-        note(&matrix, index, case, cell);
-        match output.status.success() {
-            true => Ok(()),
-            false => {
+        let skipped = stdout.lines().find_map(|line| line.strip_prefix(SKIPPED));
+        match (output.status.success(), skipped) {
+            (true, None) => {
+                note(&matrix, index, case, '+');
+                Ok(())
+            }
+            (true, Some(reason)) => {
+                note(&matrix, index, case, '-');
+                skip::because(Need::Platform, reason)
+            }
+            (false, _) => {
+                note(&matrix, index, case, '!');
                 let stderr = String::from_utf8_lossy(&output.stderr);
                 Err(format!("{}: {stderr}", output.status).into())
             }
@@ -148,12 +165,13 @@ const UNPRIVILEGED: &str = "unprivileged";
 
 /// A platform with `is_unprivileged` works for a user without privileges; the probe of another may report the
 /// requirement.
-fn unprivileged(index: usize, platform: &dyn Platform, matrix: &Matrix) -> Trial {
+fn unprivileged(index: usize, platform: &'static dyn Platform, matrix: &Matrix) -> Trial {
     const NOBODY: u32 = 65534;
     const CASE_OF_USER: &str = "threads";
     let (name, caps) = (platform.name(), platform.caps());
     let matrix = Arc::clone(matrix);
-    Trial::test(format!("{name}: {UNPRIVILEGED}"), move || {
+    harness::trial(format!("{name}: {UNPRIVILEGED}"), move || {
+        unless_works(platform);
         let play = || {
             let mut command = Command::new(env::current_exe()?);
             command.args([PROBE, name, CASE_OF_USER]);
@@ -163,9 +181,8 @@ fn unprivileged(index: usize, platform: &dyn Platform, matrix: &Matrix) -> Trial
         let output = match play() {
             Ok(output) => output,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                println!("skipped: {name}: {UNPRIVILEGED}: {error}");
                 note(&matrix, index, UNPRIVILEGED, '-');
-                return Ok(());
+                skip::because(Need::Root, format!("another user can't run this: {error}"));
             }
             Err(error) => return Err(error.into()),
         };
@@ -178,6 +195,7 @@ fn unprivileged(index: usize, platform: &dyn Platform, matrix: &Matrix) -> Trial
         };
         note(&matrix, index, UNPRIVILEGED, cell);
         match cell {
+            '-' => skip::because(Need::Platform, "it needs privileges, and says so"),
             '!' => {
                 let stderr = String::from_utf8_lossy(&output.stderr);
                 Err(format!("{}: {stdout}{stderr}", output.status).into())
@@ -204,14 +222,15 @@ fn note(matrix: &Matrix, index: usize, case: &str, cell: char) {
 }
 
 /// A guest whose supervisor is killed dies: its tasks that block in calls, and those that make no calls.
-fn orphans(index: usize, platform: &dyn Platform, matrix: &Matrix) -> Trial {
+fn orphans(index: usize, platform: &'static dyn Platform, matrix: &Matrix) -> Trial {
     const CASE: &str = "supervisor killed";
     let (name, caps) = (platform.name(), platform.caps());
     let matrix = Arc::clone(matrix);
-    Trial::test(format!("{name}: {CASE}"), move || {
+    harness::trial(format!("{name}: {CASE}"), move || {
+        unless_works(platform);
         if !caps.has_forks || !caps.has_threads {
             note(&matrix, index, CASE, '-');
-            return Ok(());
+            skip::because(Need::Platform, "it has no forks or no threads");
         }
         note(&matrix, index, CASE, '!');
         for args in [&[][..], &["busy"]] {

@@ -1,5 +1,8 @@
 //! The tamis language from the outside: the meaning of policies, diagnostics, embedded policies, and robustness.
 
+#[macro_use]
+extern crate tamis_testkit;
+
 mod book;
 mod diagnostics;
 mod embedded;
@@ -8,12 +11,19 @@ mod meaning;
 mod print;
 mod variables;
 
+use std::process::ExitCode;
+
 use tamis_abi::{Action, Arch, SeccompData, syscall};
 use tamis_diag::Sources;
 use tamis_policy::Parsed;
 use tamis_policy::loader::{Loaded, NoIncludes};
 use tamis_policy::tamis::{self, TamisOptions};
 use tamis_rules::Ruleset;
+use tamis_testkit::harness;
+
+fn main() -> ExitCode {
+    harness::main()
+}
 
 /// Parses a policy that stands alone.
 fn parse(text: &str, arches: &[Arch]) -> (Parsed, Sources) {

@@ -46,9 +46,7 @@ fn audit(args: &[&str]) -> Output {
 
 #[test]
 fn a_stack_is_compared_as_one_with_what_was_written() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let first = policy("first", "errno(EPERM) reboot");
     let second = policy("second", "errno(EPERM) swapon(specialfile == 5)");
     let both = policy(
@@ -89,9 +87,7 @@ fn a_stack_is_compared_as_one_with_what_was_written() {
 
 #[test]
 fn a_process_without_filters_is_not_what_was_written() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let policy = policy("none", "errno(EPERM) reboot");
     let own = std::process::id().to_string();
     let output = audit(&["--pid", &own, "--against", policy.to_str().unwrap()]);
@@ -137,16 +133,13 @@ os.kill(child, 9)
 "#;
 
 /// The entry of `audit` for the child.
-fn audit_threads(how: &str) -> Option<Output> {
+fn audit_threads(how: &str) -> Output {
     let mut python = Command::new("python3");
     python.args(["-c", THREADS, how]);
     python.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut process = match python.spawn() {
         Ok(process) => process,
-        Err(error) => {
-            skip::because(Need::Peers, error);
-            return None;
-        }
+        Err(error) => skip::because(Need::Peers, error),
     };
     let mut child = String::new();
     let stdout = process.stdout.as_mut().unwrap();
@@ -155,27 +148,21 @@ fn audit_threads(how: &str) -> Option<Output> {
     let output = audit(&["--pid", pid, "--against", policy.to_str().unwrap()]);
     drop(process.stdin.take());
     process.wait().unwrap();
-    Some(output)
+    output
 }
 
 #[test]
 fn each_thread_is_compared_and_one_that_is_traced_is_no_success() {
-    if skip::without_live() {
-        return;
-    }
-    if !cfg!(target_arch = "x86_64") {
-        return skip::because(Need::Live, "the filters are for x86_64");
-    }
+    skip::unless_live();
+    skip::unless_x86_64();
     for (how, code, words) in [
         ("differs", 1, "errno(2) is enforced"),
         ("traced", 4, "traces it"),
     ] {
-        let Some(output) = audit_threads(how) else {
-            return;
-        };
+        let output = audit_threads(how);
         let told = String::from_utf8(output.stdout).unwrap();
         if told.is_empty() {
-            return skip::because(Need::Live, String::from_utf8_lossy(&output.stderr));
+            skip::because(Need::Live, String::from_utf8_lossy(&output.stderr));
         }
         assert!(
             output.status.code() == Some(code) && told.contains(words),

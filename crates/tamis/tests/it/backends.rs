@@ -8,7 +8,7 @@ use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains::stderr_text;
 
 use crate::TAMIS;
-use crate::recording::is_without_tracepoints;
+use crate::recording::unless_tracepoints;
 
 /// The output of a shell that runs these lines in its own namespaces, and then records a command.
 fn recorded_behind(lines: &str, options: &str) -> Output {
@@ -21,17 +21,14 @@ fn recorded_behind(lines: &str, options: &str) -> Output {
     child::output(&mut command).expect("it starts")
 }
 
-/// Whether the shell can't have such namespaces, or eBPF doesn't work even without.
-fn is_impossible() -> bool {
-    if skip::without_live() || is_without_tracepoints() {
-        return true;
-    }
+/// Ends the test if the shell can't have such namespaces, or eBPF doesn't work even without.
+fn unless_possible() {
+    skip::unless_live();
+    unless_tracepoints();
     let output = recorded_behind("mount -t tmpfs none /mnt", "-q --backend ebpf");
     if output.status.code() != Some(3) {
         skip::because(Need::Live, stderr_text(&output));
-        return true;
     }
-    false
 }
 
 /// The shell's preparation, the message, and whether only a command can be recorded.
@@ -58,9 +55,7 @@ const MISSING: [(&str, &str); 5] = [
 
 #[test]
 fn what_a_back_end_lacks_is_said_and_the_next_one_records() {
-    if is_impossible() {
-        return;
-    }
+    unless_possible();
     for (lines, said) in MISSING {
         let output = recorded_behind(lines, "");
         let text = stderr_text(&output);
@@ -86,9 +81,7 @@ fn what_a_back_end_lacks_is_said_and_the_next_one_records() {
 
 #[test]
 fn files_for_tracing_are_not_needed() {
-    if is_impossible() {
-        return;
-    }
+    unless_possible();
     let lines = "for folder in /sys/kernel/tracing /sys/kernel/debug; do\n\
                  [ ! -d $folder ] || mount -t tmpfs none $folder; done";
     let output = recorded_behind(lines, "--backend ebpf");

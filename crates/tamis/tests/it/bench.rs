@@ -20,9 +20,7 @@ fn bench(options: &[&str]) -> Output {
 
 /// The document of a run that ends well; `None`, with a word, where filters can't be installed.
 fn report(options: &[&str]) -> Option<Value> {
-    if skip::without_live() {
-        return None;
-    }
+    skip::unless_live();
     let output = bench(options);
     assert!(output.status.success(), "{output:?}");
     assert!(output.stderr.is_empty(), "no progress but on a terminal");
@@ -219,9 +217,7 @@ fn calls_that_cannot_be_timed_are_usage_errors() {
 
 #[test]
 fn what_cannot_be_installed_says_what_is_in_the_way() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let output = bench(&["pure-compute,container-default", "--calls", "getpid"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(text(&output).contains("denies seccomp"), "{output:?}");
@@ -240,9 +236,7 @@ fn what_cannot_be_installed_says_what_is_in_the_way() {
 
 #[test]
 fn a_process_that_may_not_install_filters_is_told_so() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     for (denied, said) in [
         ("seccomp", "no seccomp filters"),
         ("sched_setaffinity", "its CPU"),

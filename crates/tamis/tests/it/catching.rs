@@ -8,8 +8,9 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tamis_platform::Caps;
+use tamis_testkit::child;
+use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains::stderr_text;
-use tamis_testkit::{child, skip};
 
 use crate::TAMIS;
 
@@ -42,8 +43,9 @@ fn platforms_with(is_able: impl Fn(&Caps) -> bool) -> Vec<String> {
 /// A static program has other code of the C library than the one that is built with the tests.
 #[test]
 fn the_same_platforms_work_whatever_the_program_is_linked_with() {
-    if skip::without_kernel() || TAMIS == env!("CARGO_BIN_EXE_tamis") {
-        return;
+    skip::unless_kernel();
+    if TAMIS == env!("CARGO_BIN_EXE_tamis") {
+        skip::because(Need::OtherProgram, "TAMIS_BIN names no other program");
     }
     let policy = file("allow.tamis", "default allow\nbad-arch allow\n");
     for platform in tamis_platform::supported() {
@@ -89,9 +91,7 @@ fn injected_command(platform: &str, rules: &str, command: &[&str]) -> (String, V
 
 #[test]
 fn rules_change_the_calls_that_they_name_and_no_others() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     for platform in platforms() {
         let (printed, counts) = injected(&platform, "getpid return 5", "echo $$");
         assert_eq!((printed.as_str(), counts[0]), ("5", (1, 1)), "{platform}");
@@ -126,9 +126,7 @@ fn rules_change_the_calls_that_they_name_and_no_others() {
 
 #[test]
 fn a_rule_may_kill_and_mistakes_are_told() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     let output = tamis(&["inject", "uname kill", "--", "uname"]);
     assert_eq!(output.status.signal(), Some(9), "{}", stderr_text(&output));
     let missing = tamis(&["inject", "uname kill", "--", "no-such-command-anywhere"]);
@@ -148,9 +146,7 @@ fn a_rule_may_kill_and_mistakes_are_told() {
 
 #[test]
 fn a_sandbox_enforces_its_policy_and_answers_the_rest() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     let text = "default allow\nbad-arch allow\nnotify uname\nkill-process chdir\n";
     let policy = file("sandbox.tamis", text);
     let policy = policy.to_str().unwrap();

@@ -205,6 +205,7 @@ fn completions_exist_for_every_shell() {
 
 #[test]
 fn bash_completes_policies_files_and_architectures() {
+    skip::unless_runs(Need::Peers, "bash", &["--version"]);
     let folder = folder("completions");
     for name in ["own.tamis", "containers.tamis"] {
         fs::write(folder.join(name), "").unwrap();
@@ -232,9 +233,11 @@ fn bash_completes_policies_files_and_architectures() {
              _tamis tamis ${{COMP_WORDS[{last}]}} ${{COMP_WORDS[{last}-1]}}; printf '%s\\n' ${{COMPREPLY[@]}} | sort"
         );
         let mut bash = Command::new("bash");
-        let Ok(output) = bash.args(["-c", &ask]).current_dir(&folder).output() else {
-            return skip::because(Need::Peers, "bash isn't installed");
-        };
+        let output = bash
+            .args(["-c", &ask])
+            .current_dir(&folder)
+            .output()
+            .expect("it has just run");
         let found = String::from_utf8_lossy(&output.stdout).replace('\n', " ");
         assert_eq!(found.trim_end(), expected, "{words}: {output:?}");
     }
@@ -242,9 +245,7 @@ fn bash_completes_policies_files_and_architectures() {
 
 #[test]
 fn run_passes_on_exit_codes_and_signals() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     for code in [0, 1, 42, 255] {
         let script = format!("exit {code}");
         let status = tamis(&["run", "--", "sh", "-c", &script]).status().unwrap();
@@ -259,9 +260,7 @@ fn run_passes_on_exit_codes_and_signals() {
 
 #[test]
 fn run_explains_a_kill_with_call_rule_and_line() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let policy = folder("kill").join("policy.tamis");
     fs::write(
         &policy,
@@ -286,9 +285,7 @@ fn run_explains_a_kill_with_call_rule_and_line() {
 
 #[test]
 fn run_tells_a_missing_command_from_one_that_cannot_be_executed() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let missing = output(&["run", "--", "no-such-command-anywhere"]);
     assert_eq!(missing.status.code(), Some(127));
     let file = folder("execute").join("text");
@@ -504,24 +501,20 @@ fn one_architecture_is_the_native_one_of_a_profile_and_several_are_all() {
 
 #[test]
 fn run_installs_with_the_flags_of_the_profile() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
+    skip::unless_runs(Need::Peers, "strace", &["-V"]);
     let text = r#"{"defaultAction": "SCMP_ACT_ALLOW", "flags": ["SECCOMP_FILTER_FLAG_SPEC_ALLOW",
         "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"],
         "syscalls": [{"names": ["acct"], "action": "SCMP_ACT_NOTIFY"}]}"#;
     let (folder, path) = profile("flags", text);
     let log = folder.join("strace");
-    let traced = Command::new("strace")
+    let result = Command::new("strace")
         .args(["-f", "-e", "trace=seccomp", "-o", log.to_str().unwrap()])
         .arg(crate::TAMIS)
         .args(["run", "--no-explain", "--log", "-p", &path, "--", "true"])
         .stdin(Stdio::null())
-        .output();
-    let Ok(result) = traced else {
-        skip::because(Need::Live, "strace is not installed");
-        return;
-    };
+        .output()
+        .expect("it has just run");
     assert_eq!(result.status.code(), Some(0), "{result:?}");
     let calls = fs::read_to_string(&log).unwrap();
     let flags = "SECCOMP_FILTER_FLAG_LOG|SECCOMP_FILTER_FLAG_SPEC_ALLOW, ";
@@ -532,9 +525,7 @@ fn run_installs_with_the_flags_of_the_profile() {
 
 #[test]
 fn run_says_that_a_filter_must_allow_execve() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     for policy in ["pure-compute", "network-service"] {
         let result = output(&["run", "-p", policy, "--", "true"]);
         assert!(!result.status.success());

@@ -33,9 +33,10 @@ pub(crate) fn bundle(folder: &Path, command: &[&str], no_new_privs: bool, policy
     fs::write(folder.join("policy.tamis"), policy).unwrap();
 }
 
-/// Both runtimes, each with its options.
-pub(crate) const RUNTIMES: [(&str, &str); 2] =
-    [("crun", "--cgroup-manager=disabled"), ("runc", "")];
+/// A runtime, with its options.
+pub(crate) const CRUN: (&str, &str) = ("crun", "--cgroup-manager=disabled");
+/// As [`CRUN`].
+pub(crate) const RUNC: (&str, &str) = ("runc", "");
 
 /// What runs a container to its end, without the control groups of version 2, which a runtime would want delegated.
 pub(crate) fn running((runtime, options): (&str, &str), folder: &Path) -> Command {
@@ -115,8 +116,8 @@ pub(crate) fn run(runtime: (&str, &str), folder: &Path) -> Output {
     running(runtime, folder).output().unwrap()
 }
 
-/// Reports that a runtime runs no containers here.
-pub(crate) fn skip_runtime(runtime: &str, output: &Output) {
+/// Ends the test because a runtime runs no containers here.
+pub(crate) fn skip_runtime(runtime: &str, output: &Output) -> ! {
     let reason = format!("{runtime}: {}", stderr_text(output));
-    skip::because(Need::Runtimes, reason);
+    skip::because(Need::Runtimes, reason)
 }

@@ -286,9 +286,7 @@ fn a_configuration_of_standard_input_goes_to_standard_output() {
 
 #[test]
 fn a_policy_in_the_place_of_a_command_is_told() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let folder = folder("command");
     for line in [
         "run ./p.tamis true",
@@ -356,9 +354,7 @@ fn words_in_the_wrong_place_are_told() {
 
 #[test]
 fn a_crash_under_a_filter_has_a_hint() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let folder = folder("crash");
     fs::write(
         folder.join("kind.tamis"),
@@ -386,9 +382,7 @@ fn a_crash_under_a_filter_has_a_hint() {
 
 #[test]
 fn what_rules_did_to_a_command_goes_to_a_file() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let folder = folder("inject");
     let output = Command::new(crate::TAMIS)
         .args([
@@ -403,7 +397,7 @@ fn what_rules_did_to_a_command_goes_to_a_file() {
         .output()
         .unwrap();
     if output.status.code() == Some(4) {
-        return skip::because(skip::Need::Live, stderr_text(&output));
+        skip::because(skip::Need::Live, stderr_text(&output));
     }
     assert_eq!(stderr_text(&output), "");
     let report = fs::read(folder.join("report.json")).unwrap();

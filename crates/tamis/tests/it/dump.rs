@@ -54,9 +54,7 @@ fn assert_numbered(pid: &str) {
 
 #[test]
 fn dumped_filters_are_the_installed_ones_and_decompile() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dump");
     let _ = fs::remove_dir_all(&work);
     fs::create_dir_all(&work).unwrap();
@@ -127,7 +125,6 @@ fn no_filters_are_no_folder() {
     let listing = tamis(&["bpf", "dump", "--pid", &own]);
     if !String::from_utf8_lossy(&listing.stdout).contains("has no filters") {
         skip::because(Need::Live, "the tests have filters, or may not read them");
-        return;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dump-of-none");
     let _ = fs::remove_dir_all(&folder);

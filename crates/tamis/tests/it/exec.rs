@@ -30,9 +30,7 @@ fn exec(policies: &[&Path], words: &[&str]) -> Output {
 
 #[test]
 fn the_command_takes_the_place_of_tamis_under_all_policies() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let (first, second) = (
         policy("first", "errno(EIO) uname"),
         policy("second", "errno(EPERM) uname"),
@@ -48,9 +46,7 @@ fn the_command_takes_the_place_of_tamis_under_all_policies() {
 
 #[test]
 fn what_is_refused_says_so_before_anything_changes() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let allow = policy("allow", "errno(EPERM) uname");
     let execve = policy("execve", "errno(EPERM) execve");
     let notify = policy("notify", "notify uname");

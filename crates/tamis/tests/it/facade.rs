@@ -53,9 +53,7 @@ fn a_filter_without_rules_for_this_program_is_not_installed() {
 /// The filter is that of one thread, which ends with the test.
 #[test]
 fn an_installed_filter_answers() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     let text = "default allow\nerrno(EXDEV) getppid";
     let filter = Policy::from_text("inline", text)
         .unwrap()

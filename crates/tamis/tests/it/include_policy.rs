@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::{env, fs};
 
+use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains::stderr_text;
 
 /// The library with the macro, which cargo has built beside this executable: the crate is one of its dependencies.
@@ -41,6 +42,7 @@ fn folder(test: &str, files: &[(&str, &str)]) -> PathBuf {
 
 /// Compiles a library that is this text.
 fn rustc(folder: &Path, main: &str, arguments: &[&str]) -> Output {
+    skip::unless_runs(Need::Toolchains, "rustc", &["--version"]);
     fs::write(folder.join("main.rs"), main).unwrap();
     let mut library = std::ffi::OsString::from("tamis=");
     library.push(macros());

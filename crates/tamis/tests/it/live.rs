@@ -43,9 +43,7 @@ fn run_under(outer: &Path, inner: &Path, options: &[&str], script: &str) -> Outp
 
 #[test]
 fn an_outer_filter_in_the_way_is_an_error_of_the_environment() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     let inner = policy("outer", "inner", "errno(EPERM) reboot");
     let cases = [
         ("errno(EPERM) seccomp", "could not be installed"),
@@ -76,9 +74,7 @@ fn an_outer_filter_in_the_way_is_an_error_of_the_environment() {
 /// Without tracing, the command runs all the same, and tamis says why nothing is explained.
 #[test]
 fn an_outer_filter_that_denies_tracing_costs_the_explanation_only() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     let outer = policy("tracing", "outer", "errno(EPERM) ptrace");
     let inner = policy("tracing", "inner", "kill-process reboot");
     let output = run_under(&outer, &inner, &[], "exit 3");
@@ -88,9 +84,7 @@ fn an_outer_filter_that_denies_tracing_costs_the_explanation_only() {
 
 #[test]
 fn a_stack_without_room_is_an_error_with_a_way_out() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     let long = Path::new(env!("CARGO_TARGET_TMPDIR")).join("live-long.bpf");
     // `ret #allow`, and 4095 instructions that are never executed: `jset #0x80000000, 0, 0`, except the last.
     let mut insns = vec![[0x06, 0, 0, 0, 0, 0, 0xff, 0x7f]; 4096];
@@ -120,9 +114,7 @@ fn a_stack_without_room_is_an_error_with_a_way_out() {
 
 #[test]
 fn many_runs_at_once_end_as_their_commands() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     let policy = policy("many", "policy", "errno(EPERM) reboot");
     thread::scope(|scope| {
         for worker in 0..4_u8 {
@@ -151,9 +143,7 @@ fn many_runs_at_once_end_as_their_commands() {
 /// Processes that end while they are read are gone or have ended, whatever the moment.
 #[test]
 fn dumping_processes_that_end_meanwhile() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     let policy = policy("ending", "policy", "errno(EPERM) reboot");
     for round in 0..30 {
         let mut command = tamis(&["run", "--no-explain", "-p"]);
@@ -190,9 +180,7 @@ fn dumping_processes_that_end_meanwhile() {
 /// The kernel confirms a filter, each with calls and packets, and both sides.
 #[test]
 fn fuzzing_with_the_running_kernel() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     let policy = policy(
         "fuzz",
         "policy",

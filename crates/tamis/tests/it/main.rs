@@ -6,6 +6,9 @@
 //! Both test the program that cargo built with them, and with `TAMIS_BIN` in the environment another one, such as
 //! that of a package.
 
+#[macro_use]
+extern crate tamis_testkit;
+
 mod audit;
 mod backends;
 mod bench;
@@ -31,6 +34,7 @@ mod help;
 mod include_policy;
 mod includes;
 mod install;
+mod kinds;
 mod limits;
 mod lint;
 mod live;
@@ -50,6 +54,14 @@ mod trace;
 mod trace_structures;
 mod trace_threads;
 mod unchanged;
+
+use std::process::ExitCode;
+
+use tamis_testkit::harness;
+
+fn main() -> ExitCode {
+    harness::main()
+}
 
 /// The program under test: the one built with the tests, or the one at the absolute path that `TAMIS_BIN` names while they
 /// are compiled.

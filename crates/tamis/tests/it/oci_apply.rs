@@ -9,7 +9,7 @@ use tamis_testkit::skip;
 use tamis_testkit::toolchains::stderr_text;
 
 use crate::TAMIS;
-use crate::containers::{RUNTIMES, bundle, run, skip_runtime};
+use crate::containers::{CRUN, RUNC, bundle, run, skip_runtime};
 
 const ANNOTATION: &str = "run.oci.seccomp_bpf_data";
 /// Denies a call that the probe makes.
@@ -109,39 +109,47 @@ fn a_configuration_that_is_none_is_refused_and_stays() {
 const PROBE: &str = "import ctypes; c = ctypes.CDLL(None, use_errno=True); c.syscall(277, -1, 0, 0, 0); print(ctypes.get_errno())";
 
 #[test]
-fn runtimes_install_what_was_applied() {
-    if skip::without_live() {
-        return;
+fn crun_installs_what_was_applied() {
+    installs_what_was_applied(CRUN);
+}
+
+#[test]
+fn runc_installs_what_was_applied() {
+    installs_what_was_applied(RUNC);
+}
+
+fn installs_what_was_applied(runtime: (&str, &str)) {
+    skip::unless_live();
+    let name = runtime.0;
+    let folder = folder(name);
+    bundle(&folder, &["/usr/bin/python3", "-c", PROBE], true, POLICY);
+    let output = run(runtime, &folder);
+    if output.stdout != b"9\n" {
+        skip_runtime(name, &output);
     }
-    for (runtime, options) in RUNTIMES {
-        let folder = folder(runtime);
-        bundle(&folder, &["/usr/bin/python3", "-c", PROBE], true, POLICY);
-        let output = run((runtime, options), &folder);
-        if output.stdout != b"9\n" {
-            skip_runtime(runtime, &output);
-            continue;
-        }
-        assert!(apply(&folder, &["--runtime", runtime]).status.success());
-        let has_profile = config(&folder)["linux"]["seccomp"].is_object();
-        assert_eq!(has_profile, runtime == "runc");
-        let output = run((runtime, options), &folder);
-        // ENOTTY in place of EBADF.
-        assert_eq!(
-            output.stdout,
-            b"25\n",
-            "{runtime}: {}",
-            stderr_text(&output)
-        );
-    }
+    assert!(apply(&folder, &["--runtime", name]).status.success());
+    let has_profile = config(&folder)["linux"]["seccomp"].is_object();
+    assert_eq!(has_profile, name == "runc");
+    let output = run(runtime, &folder);
+    // ENOTTY in place of EBADF.
+    assert_eq!(output.stdout, b"25\n", "{}", stderr_text(&output));
+}
+
+#[test]
+fn the_set_of_crun_is_what_it_needs_beside_the_command() {
+    the_set_is_what_it_needs_beside_the_command(CRUN);
+}
+
+#[test]
+fn the_set_of_runc_is_what_it_needs_beside_the_command() {
+    the_set_is_what_it_needs_beside_the_command(RUNC);
 }
 
 /// All other calls kill the process, so that ignored failures of the runtime are detected too.
-#[test]
-fn the_sets_of_runtimes_are_what_they_need_beside_the_command() {
-    if skip::without_live() {
-        return;
-    }
-    let own = folder("true");
+fn the_set_is_what_it_needs_beside_the_command(runtime: (&str, &str)) {
+    skip::unless_live();
+    let name = runtime.0;
+    let own = folder(&format!("true-{name}"));
     let recorded = Command::new(TAMIS)
         .args(["record", "-q", "-o", "true.json", "--", "/bin/true"])
         .current_dir(&own)
@@ -160,35 +168,32 @@ fn the_sets_of_runtimes_are_what_they_need_beside_the_command() {
     let profile: Value = serde_json::from_slice(&fs::read(own.join("true.json")).unwrap()).unwrap();
     let calls = profile["calls"].as_array().unwrap().iter();
     let calls: Vec<&str> = calls.map(|call| call["call"].as_str().unwrap()).collect();
-    for (runtime, options) in RUNTIMES {
-        for no_new_privs in [true, false] {
-            let folder = folder(&format!("{runtime}-{no_new_privs}"));
-            let needs = format!("default kill-process\nallow {}\n", calls.join(", "));
-            bundle(&folder, &["/bin/true"], no_new_privs, &needs);
-            let output = run((runtime, options), &folder);
-            if !output.status.success() {
-                skip_runtime(runtime, &output);
-                continue;
-            }
-            // crun installs the filter last if it can; then only `true` itself needs calls.
-            let is_last = runtime == "crun" && no_new_privs;
-            let with_set = format!("{needs}allow @{runtime}\n");
-            let learned_with_set = format!("{learned}allow @{runtime}\n");
-            for (policy, starts) in [
-                (&needs, is_last),
-                (&with_set, true),
-                (&learned_with_set, true),
-            ] {
-                fs::write(folder.join("policy.tamis"), policy).unwrap();
-                assert!(apply(&folder, &["--runtime", runtime]).status.success());
-                let output = run((runtime, options), &folder);
-                assert_eq!(
-                    output.status.success(),
-                    starts,
-                    "{runtime}, no_new_privs {no_new_privs}, {policy}: {}",
-                    stderr_text(&output)
-                );
-            }
+    for no_new_privs in [true, false] {
+        let folder = folder(&format!("{name}-{no_new_privs}"));
+        let needs = format!("default kill-process\nallow {}\n", calls.join(", "));
+        bundle(&folder, &["/bin/true"], no_new_privs, &needs);
+        let output = run(runtime, &folder);
+        if !output.status.success() {
+            skip_runtime(name, &output);
+        }
+        // crun installs the filter last if it can; then only `true` itself needs calls.
+        let is_last = name == "crun" && no_new_privs;
+        let with_set = format!("{needs}allow @{name}\n");
+        let learned_with_set = format!("{learned}allow @{name}\n");
+        for (policy, starts) in [
+            (&needs, is_last),
+            (&with_set, true),
+            (&learned_with_set, true),
+        ] {
+            fs::write(folder.join("policy.tamis"), policy).unwrap();
+            assert!(apply(&folder, &["--runtime", name]).status.success());
+            let output = run(runtime, &folder);
+            assert_eq!(
+                output.status.success(),
+                starts,
+                "no_new_privs {no_new_privs}, {policy}: {}",
+                stderr_text(&output)
+            );
         }
     }
 }

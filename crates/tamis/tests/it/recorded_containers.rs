@@ -13,8 +13,8 @@ use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains::stderr_text;
 
 use crate::TAMIS;
-use crate::containers::{RUNTIMES, bundle, podman, running, skip_runtime};
-use crate::recording::is_without_tracepoints;
+use crate::containers::{CRUN, RUNC, bundle, podman, running, skip_runtime};
+use crate::recording::unless_tracepoints;
 
 /// The container's command and its output.
 const SCRIPT: &str = "cd /tmp && echo one >file && cat file && sort -r /proc/sys/kernel/ostype && ls / | wc -l && umask && \\
@@ -145,11 +145,13 @@ fn calls(profile: &Path) -> Vec<String> {
 
 /// Records a container, learns from that, and runs it three times under the result and the set of its runtime.
 fn check(engine: Engine) {
+    skip::unless_live();
+    unless_tracepoints();
     let folder = engine.folder();
     let folder = folder.0.as_path();
     let expected = engine.command(folder).output().unwrap();
     if expected.stdout.is_empty() {
-        return skip_runtime(&format!("{engine:?}"), &expected);
+        skip_runtime(&format!("{engine:?}"), &expected);
     }
     let command = engine.command(folder);
     let recorded = Command::new(TAMIS)
@@ -188,17 +190,26 @@ fn check(engine: Engine) {
 }
 
 #[test]
-fn what_is_learned_of_a_container_runs_it() {
-    if skip::without_live() || is_without_tracepoints() {
-        return;
-    }
-    for runtime in RUNTIMES {
-        check(Engine::Runtime(runtime));
-    }
-    if Command::new("podman").arg("--version").output().is_err() {
-        return skip::because(Need::Runtimes, "no podman");
-    }
-    for (runtime, _) in RUNTIMES {
-        check(Engine::Podman(runtime));
-    }
+fn what_is_learned_of_a_container_of_crun_runs_it() {
+    check(Engine::Runtime(CRUN));
+}
+
+#[test]
+fn what_is_learned_of_a_container_of_runc_runs_it() {
+    check(Engine::Runtime(RUNC));
+}
+
+#[test]
+fn what_is_learned_of_a_container_of_podman_with_crun_runs_it() {
+    check_podman(CRUN.0);
+}
+
+#[test]
+fn what_is_learned_of_a_container_of_podman_with_runc_runs_it() {
+    check_podman(RUNC.0);
+}
+
+fn check_podman(runtime: &'static str) {
+    skip::unless_runs(Need::Runtimes, "podman", &["--version"]);
+    check(Engine::Podman(runtime));
 }

@@ -13,14 +13,11 @@ use tamis_testkit::skip::{self, Need};
 
 use crate::TAMIS;
 
-/// Whether programs can't run at the kernel's tracepoints here.
-pub(crate) fn is_without_tracepoints() -> bool {
+/// Ends the test if programs can't run at the kernel's tracepoints here.
+pub(crate) fn unless_tracepoints() {
     match Recorder::new(Options::default()) {
-        Ok(_) | Err(Unavailable::Program { .. } | Unavailable::Bug(_)) => false,
-        Err(error) => {
-            skip::because(Need::Tracepoints, error);
-            true
-        }
+        Ok(_) | Err(Unavailable::Program { .. } | Unavailable::Bug(_)) => {}
+        Err(error) => skip::because(Need::Tracepoints, error),
     }
 }
 
@@ -43,17 +40,8 @@ fn shape(table: &str) -> (Vec<String>, usize) {
 
 #[test]
 fn the_summary_has_the_columns_of_strace() {
-    if is_without_tracepoints() {
-        return;
-    }
-    if Command::new("strace")
-        .arg("-V")
-        .stdout(Stdio::null())
-        .status()
-        .is_err()
-    {
-        return skip::because(Need::Peers, "no strace");
-    }
+    unless_tracepoints();
+    skip::unless_runs(Need::Peers, "strace", &["-V"]);
     for columns in [
         "time,total-time,avg-time,calls,errors,name",
         "name,shortest,longest,count",
@@ -82,9 +70,7 @@ fn the_summary_has_the_columns_of_strace() {
 
 #[test]
 fn rows_have_the_order_that_was_asked_for() {
-    if is_without_tracepoints() {
-        return;
-    }
+    unless_tracepoints();
     let rows = |order: &str| -> Vec<(u64, String)> {
         let table = text(&record(&[
             "--summary",
@@ -115,9 +101,7 @@ fn rows_have_the_order_that_was_asked_for() {
 
 #[test]
 fn the_live_table_is_only_shown_where_it_is_asked_for() {
-    if is_without_tracepoints() {
-        return;
-    }
+    unless_tracepoints();
     let shown = text(&record(&["--live", "always", "--", "sleep", "0.1"]));
     assert!(
         shown.contains("Ctrl-C ends") && shown.contains("calls made"),
@@ -131,26 +115,24 @@ fn the_live_table_is_only_shown_where_it_is_asked_for() {
 struct Group(PathBuf);
 
 impl Group {
-    /// `None`, with a message, where there can't be one.
-    fn new() -> Option<Group> {
+    /// The test ends where there can't be one.
+    fn new() -> Group {
         Group::named(&format!("{:012x}", std::process::id()))
     }
 
-    fn named(name: &str) -> Option<Group> {
+    fn named(name: &str) -> Group {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let fields = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let mut mounts = mounts.lines().map(fields);
         let root = mounts.find(|fields| fields.get(2).is_some_and(|kind| kind == "cgroup2"));
         let Some(root) = root else {
             skip::because(Need::Live, "no control groups of version 2");
-            return None;
         };
         let folder = PathBuf::from(&root[1]).join(format!("tamis-{name}"));
         match fs::create_dir(&folder) {
-            Ok(()) => Some(Group(folder)),
+            Ok(()) => Group(folder),
             Err(error) => {
-                skip::because(Need::Live, format!("no control group can be made: {error}"));
-                None
+                skip::because(Need::Live, format!("no control group can be made: {error}"))
             }
         }
     }
@@ -181,12 +163,8 @@ fn member_of(group: &Group) -> (Child, BufReader<ChildStdout>) {
 
 #[test]
 fn the_calls_of_a_control_group_are_recorded_also_of_tasks_that_join_it() {
-    if is_without_tracepoints() {
-        return;
-    }
-    let Some(group) = Group::new() else {
-        return;
-    };
+    unless_tracepoints();
+    let group = Group::new();
     let name = group
         .0
         .file_name()
@@ -241,55 +219,55 @@ fn the_calls_of_a_control_group_are_recorded_also_of_tasks_that_join_it() {
     member.wait().expect("it ends");
 }
 
-/// An interrupt doesn't lose the recording, even after the command has ended.
 #[test]
-fn a_signal_after_the_command_loses_nothing() {
-    if skip::without_live() {
-        return;
+fn a_signal_after_the_command_loses_nothing_of_notify() {
+    skip::unless_live();
+    a_signal_after_the_command_loses_nothing("notify");
+}
+
+#[test]
+fn a_signal_after_the_command_loses_nothing_of_ebpf() {
+    unless_tracepoints();
+    a_signal_after_the_command_loses_nothing("ebpf");
+}
+
+/// An interrupt doesn't lose the recording, even after the command has ended.
+fn a_signal_after_the_command_loses_nothing(backend: &str) {
+    let profile = format!("signalled-{backend}.json");
+    let profile = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(profile);
+    let _ = fs::remove_file(&profile);
+    // The summary has to wait, since the pipe is full until it is read.
+    let (mut reader, writer) = io::pipe().expect("a pipe");
+    let mut filling = writer.try_clone().expect("a descriptor");
+    let filler = thread::spawn(move || filling.write_all(&[b'.'; 1 << 20]));
+    let mut tamis = Command::new(TAMIS);
+    tamis.args(["record", "--live", "never", "--backend", backend, "-o"]);
+    tamis.arg(&profile).args(["--", "true"]);
+    let mut running = tamis.stderr(writer).spawn().expect("it starts");
+    drop(tamis);
+    while !profile.exists() && running.try_wait().expect("a child").is_none() {
+        thread::yield_now();
     }
-    let profile = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("signalled.json");
-    for backend in ["notify", "ebpf"] {
-        if backend == "ebpf" && is_without_tracepoints() {
-            return;
-        }
-        let _ = fs::remove_file(&profile);
-        // The summary has to wait, since the pipe is full until it is read.
-        let (mut reader, writer) = io::pipe().expect("a pipe");
-        let mut filling = writer.try_clone().expect("a descriptor");
-        let filler = thread::spawn(move || filling.write_all(&[b'.'; 1 << 20]));
-        let mut tamis = Command::new(TAMIS);
-        tamis.args(["record", "--live", "never", "--backend", backend, "-o"]);
-        tamis.arg(&profile).args(["--", "true"]);
-        let mut running = tamis.stderr(writer).spawn().expect("it starts");
-        drop(tamis);
-        while !profile.exists() && running.try_wait().expect("a child").is_none() {
-            thread::yield_now();
-        }
-        let told = Command::new("kill").arg(running.id().to_string()).status();
-        assert!(told.expect("it starts").success());
-        let mut shown = String::new();
-        reader.read_to_string(&mut shown).expect("text");
-        filler.join().expect("no panic").expect("it is read");
-        let ended = running.wait().expect("it ends");
-        let shown = shown.trim_matches('.');
-        assert!(
-            ended.success() && shown.contains("execve"),
-            "{backend}: {ended:?}: {shown}"
-        );
-    }
+    let told = Command::new("kill").arg(running.id().to_string()).status();
+    assert!(told.expect("it starts").success());
+    let mut shown = String::new();
+    reader.read_to_string(&mut shown).expect("text");
+    filler.join().expect("no panic").expect("it is read");
+    let ended = running.wait().expect("it ends");
+    let shown = shown.trim_matches('.');
+    assert!(
+        ended.success() && shown.contains("execve"),
+        "{backend}: {ended:?}: {shown}"
+    );
 }
 
 /// A number that begins as those of two containers is none of them; one with more digits is.
 #[test]
 fn a_container_is_named_by_enough_of_its_number() {
-    if is_without_tracepoints() {
-        return;
-    }
+    unless_tracepoints();
     let number = format!("c{:012x}", std::process::id());
     let groups = ["a", "b"].map(|last| Group::named(&format!("{number}{last}")));
-    let [Some(one), Some(other)] = &groups else {
-        return;
-    };
+    let [one, other] = &groups;
     let members = [member_of(one), member_of(other)];
     let output = record(&["--container", &number]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");

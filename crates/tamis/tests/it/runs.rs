@@ -30,9 +30,7 @@ fn document(bytes: &[u8]) -> Value {
 
 #[test]
 fn a_recording_has_an_id_and_counts_once() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let named = recorded("named.json", &["--run-id", "build 7"]);
     let (first, second) = (recorded("1.json", &[]), recorded("2.json", &[]));
     let run = |file: &str| document(&fs::read(file).expect("it is there"))["runs"][0].clone();

@@ -65,20 +65,19 @@ fn outliving(state: &Path) -> Vec<PathBuf> {
     lines.map(|line| PathBuf::from(line.unwrap())).collect()
 }
 
-/// Whether this user isn't root: only root can create files of other users.
-fn without_root() -> bool {
+/// Ends the test if this user isn't root: only root can create files of other users.
+fn unless_root() {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     if !is_root {
         skip::because(Need::Live, "only root makes files of others");
     }
-    !is_root
 }
 
 #[test]
 fn what_outlives_a_command_names_a_folder_that_stays_and_that_nobody_else_can_write() {
     let state = folder("outliving");
     if !is_private(&state) {
-        return skip::because(Need::Live, "others can write the folder of the tests");
+        skip::because(Need::Live, "others can write the folder of the tests");
     }
     let named = outliving(&state);
     let [folder] = &named[..] else {
@@ -97,9 +96,7 @@ fn what_outlives_a_command_names_a_folder_that_stays_and_that_nobody_else_can_wr
 
 #[test]
 fn a_state_folder_that_others_can_write_is_refused() {
-    if without_root() {
-        return;
-    }
+    unless_root();
     for (name, mode, owner) in [
         ("for-all", 0o777, 0),
         ("sticky", 0o1777, 0),
@@ -117,10 +114,10 @@ fn a_state_folder_that_others_can_write_is_refused() {
             .args(["--mount", "sh", "-c", &script])
             .output();
         let Ok(output) = output else {
-            return skip::because(Need::Live, "there is no unshare");
+            skip::because(Need::Live, "there is no unshare");
         };
         if matches!(output.status.code(), Some(1 | 77)) {
-            return skip::because(Need::Live, "no folder may be mounted here");
+            skip::because(Need::Live, "no folder may be mounted here");
         }
         assert_eq!(output.status.code(), Some(4), "{name}: {output:?}");
         assert!(output.stdout.is_empty(), "{name}: the command was run");
@@ -155,17 +152,15 @@ fn a_library_that_others_can_replace_is_refused() {
 }
 
 /// A folder like `/tmp`, with a file of another user.
-fn shared(test: &str, put: impl Fn(&Path)) -> Option<PathBuf> {
-    if without_root() {
-        return None;
-    }
+fn shared(test: &str, put: impl Fn(&Path)) -> PathBuf {
+    unless_root();
     let shared = folder(test);
     put(&shared);
     for entry in fs::read_dir(&shared).unwrap() {
         std::os::unix::fs::lchown(entry.unwrap().path(), Some(NOBODY), Some(NOBODY)).unwrap();
     }
     set(&shared, 0o1777);
-    Some(shared)
+    shared
 }
 
 #[test]
@@ -183,9 +178,7 @@ fn nothing_is_written_through_or_into_what_somebody_else_has_put_into_a_folder_f
         let made = Command::new("mkfifo").arg(shared.join("pipe")).status();
         assert!(made.unwrap().success());
     };
-    let Some(shared) = shared("put", put) else {
-        return;
-    };
+    let shared = shared("put", put);
     let to = |name: &str| shared.join(name).to_str().unwrap().to_owned();
     for name in ["link", "dangling", "device", "folder/new", "file", "pipe"] {
         let file = to(name);
@@ -215,9 +208,7 @@ fn nothing_is_written_through_or_into_what_somebody_else_has_put_into_a_folder_f
 
 #[test]
 fn root_writes_through_no_link_of_a_user() {
-    if without_root() {
-        return;
-    }
+    unless_root();
     let home = folder("home");
     let victim = home.join("../home-victim");
     fs::write(&victim, "precious").unwrap();
@@ -319,7 +310,7 @@ fn a_service_gets_no_filter_that_others_can_change() {
         .collect();
     names.sort();
     let Some(unit) = names.first() else {
-        return skip::because(Need::Live, "there are no units");
+        skip::because(Need::Live, "there are no units");
     };
     let place = folder("drop-in");
     set(&place, 0o1777);

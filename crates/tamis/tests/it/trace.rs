@@ -13,7 +13,7 @@ use tamis_testkit::child;
 use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains;
 
-use super::recording::is_without_tracepoints;
+use super::recording::unless_tracepoints;
 
 use crate::TAMIS;
 
@@ -26,13 +26,11 @@ pub(super) fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Whether commands can't be traced here.
-pub(super) fn is_untraceable() -> bool {
+/// Ends the test if commands can't be traced here.
+pub(super) fn unless_traceable() {
     if let Err(unavailable) = tamis_platform::watching().probe() {
         skip::because(Need::Live, unavailable);
-        return true;
     }
-    false
 }
 
 /// Traces a command; its standard error is that of the trace if there is no `-o`.
@@ -103,16 +101,8 @@ fn comparable(path: &Path) -> Vec<String> {
 
 #[test]
 fn lines_are_those_of_strace() {
-    if is_untraceable() {
-        return;
-    }
-    let version = Command::new("strace")
-        .arg("-V")
-        .stdout(Stdio::null())
-        .status();
-    if version.is_err() {
-        return skip::because(Need::Peers, "no strace");
-    }
+    unless_traceable();
+    skip::unless_runs(Need::Peers, "strace", &["-V"]);
     let strace = "strace -f -o";
     let folders = [("strace", strace), ("tamis", "$TAMIS trace -o")];
     // Names of one length: they are in the environment, and so move the stack.
@@ -143,9 +133,7 @@ fn lines_are_those_of_strace() {
 
 #[test]
 fn only_what_is_asked_for_is_shown() {
-    if is_untraceable() {
-        return;
-    }
+    unless_traceable();
     let names = |options: &[&str]| -> Vec<String> {
         let output = trace(options, &["cat", "/etc/passwd"]);
         assert!(output.status.success(), "{output:?}");
@@ -212,7 +200,7 @@ int main(void) {
 }
 "#;
 
-fn several(test: &str) -> Option<PathBuf> {
+fn several(test: &str) -> PathBuf {
     let folder = toolchains::C.folder(
         Path::new(env!("CARGO_TARGET_TMPDIR")),
         &format!("trace-several-{test}"),
@@ -222,9 +210,7 @@ fn several(test: &str) -> Option<PathBuf> {
 
 /// The traced calls of the program.
 fn check_several(test: &str, options: &[&str]) {
-    let Some(program) = several(test) else {
-        return;
-    };
+    let program = several(test);
     let program = program.to_str().expect("a path");
     let options = [options, &["-e", "chdir,getpid"]].concat();
     let output = trace(&options, &[program]);
@@ -250,16 +236,14 @@ fn check_several(test: &str, options: &[&str]) {
 
 #[test]
 fn threads_children_signals_and_other_interfaces_are_seen() {
-    if !is_untraceable() {
-        check_several("ptrace", &[]);
-    }
+    unless_traceable();
+    check_several("ptrace", &[]);
 }
 
 #[test]
 fn programs_in_the_kernel_see_the_same() {
-    if !is_without_tracepoints() {
-        check_several("ebpf", &["--backend", "ebpf"]);
-    }
+    unless_tracepoints();
+    check_several("ebpf", &["--backend", "ebpf"]);
 }
 
 const OVERRUN: &str = r#"
@@ -284,13 +268,9 @@ int main(void) {
 /// While tamis is stopped, the buffer of events fills up.
 #[test]
 fn results_of_lost_calls_are_not_those_of_others() {
-    if is_without_tracepoints() {
-        return;
-    }
+    unless_tracepoints();
     let folder = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), "trace-overrun");
-    let Some(program) = toolchains::C.build(&folder, OVERRUN) else {
-        return;
-    };
+    let program = toolchains::C.build(&folder, OVERRUN);
     let program = program.to_str().expect("a path");
     let options = ["--backend", "ebpf", "-e", "getpgid,close"];
     let output = trace(&options, &[program]);
@@ -313,9 +293,7 @@ fn results_of_lost_calls_are_not_those_of_others() {
 
 #[test]
 fn the_output_may_be_standard_output() {
-    if is_untraceable() {
-        return;
-    }
+    unless_traceable();
     let output = trace(&["-e", "exit_group", "-o", "-"], &["true"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = String::from_utf8_lossy(&output.stdout);
@@ -325,9 +303,8 @@ fn the_output_may_be_standard_output() {
 
 #[test]
 fn programs_in_the_kernel_see_denied_calls() {
-    if is_without_tracepoints() || skip::without_live() {
-        return;
-    }
+    unless_tracepoints();
+    skip::unless_live();
     let folder = folder("denied");
     let policy = folder.join("policy.tamis");
     fs::write(&policy, "errno(EPERM) mkdir\ndefault allow\n").expect("a file");
@@ -358,9 +335,7 @@ fn programs_in_the_kernel_see_denied_calls() {
 
 #[test]
 fn a_process_that_runs_is_shown() {
-    if is_without_tracepoints() {
-        return;
-    }
+    unless_tracepoints();
     let folder = folder("running");
     let trace = folder.join("trace");
     let mut shell = Command::new("sh");
@@ -402,12 +377,8 @@ fn a_process_that_runs_is_shown() {
 
 #[test]
 fn each_event_is_a_line_of_json() {
-    if is_untraceable() {
-        return;
-    }
-    let Some(program) = several("json") else {
-        return;
-    };
+    unless_traceable();
+    let program = several("json");
     let program = program.to_str().expect("a path");
     let output = trace(&["--json", "-e", "chdir,getpid"], &[program]);
     let events: Vec<Value> = lines(&output)
@@ -447,9 +418,8 @@ int main(void) {
 /// A filter of the command itself with `trace` has no tracer, and its calls fail as without tamis.
 #[test]
 fn filters_of_the_command_answer_as_ever() {
-    if is_untraceable() || skip::without_live() {
-        return;
-    }
+    unless_traceable();
+    skip::unless_live();
     let folder = folder("own-filter");
     let policy = folder.join("policy.tamis");
     fs::write(
@@ -459,9 +429,7 @@ fn filters_of_the_command_answer_as_ever() {
     .expect("a file");
     let policy = policy.to_str().expect("a path");
     let folder = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), "trace-own-filter");
-    let Some(program) = toolchains::C.build(&folder, DENIED) else {
-        return;
-    };
+    let program = toolchains::C.build(&folder, DENIED);
     let program = program.to_str().expect("a path");
     let command = [TAMIS, "run", "-p", policy, "--", program];
     let plain = child::output(Command::new(TAMIS).args(&command[1..])).expect("it starts");
@@ -475,9 +443,7 @@ fn filters_of_the_command_answer_as_ever() {
 
 #[test]
 fn a_command_that_is_killed_or_missing_is_told_by_the_exit_status() {
-    if is_untraceable() {
-        return;
-    }
+    unless_traceable();
     let output = trace(&["-e", "chdir"], &["sh", "-c", "kill -TERM $$"]);
     assert_eq!(output.status.signal(), Some(15), "{output:?}");
     assert!(lines(&output).contains(&"+++ killed by SIGTERM +++".to_owned()));
@@ -500,9 +466,7 @@ fn is_gone(pid: &str) -> bool {
 
 #[test]
 fn the_command_dies_with_its_tracer() {
-    if is_untraceable() {
-        return;
-    }
+    unless_traceable();
     let mut tamis = Command::new(TAMIS);
     tamis.args([
         "trace",
@@ -531,9 +495,7 @@ fn the_command_dies_with_its_tracer() {
 
 #[test]
 fn what_outlives_the_command_ends_with_an_interrupted_trace() {
-    if is_untraceable() {
-        return;
-    }
+    unless_traceable();
     let file = folder("interrupted").join("trace");
     let mut tamis = Command::new(TAMIS);
     tamis.args(["trace", "-e", "chdir", "-o"]).arg(&file);

@@ -8,8 +8,8 @@ use tamis_testkit::child;
 use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains;
 
-use super::recording::is_without_tracepoints;
-use super::trace::{folder, is_untraceable, lines, trace};
+use super::recording::unless_tracepoints;
+use super::trace::{folder, lines, trace, unless_traceable};
 use crate::TAMIS;
 
 const PROGRAM: &str = r#"
@@ -285,16 +285,10 @@ fn without_numbers(line: &str) -> String {
 
 #[test]
 fn structures_are_those_of_strace() {
-    if is_untraceable() {
-        return;
-    }
+    unless_traceable();
+    skip::unless_runs(Need::Peers, "strace", &["-V"]);
     let at = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), "trace-structures");
-    let Some(program) = toolchains::C.build(&at, PROGRAM) else {
-        return;
-    };
-    if Command::new("strace").arg("-V").output().is_err() {
-        return skip::because(Need::Peers, "no strace");
-    }
+    let program = toolchains::C.build(&at, PROGRAM);
     let traces = [("strace", "strace -f"), ("tamis", "$TAMIS trace")].map(|(name, by)| {
         // Names of one length: they are in the environment, and so move the stack.
         let folder = folder(&format!("structures-{name:_<6}"));
@@ -320,16 +314,12 @@ fn structures_are_those_of_strace() {
 /// The output of programs in the kernel for these calls: structures of constant length.
 #[test]
 fn structures_of_constant_length_are_seen_in_the_kernel() {
-    if is_without_tracepoints() {
-        return;
-    }
+    unless_tracepoints();
     let at = toolchains::C.folder(
         Path::new(env!("CARGO_TARGET_TMPDIR")),
         "trace-structures-kernel",
     );
-    let Some(program) = toolchains::C.build(&at, PROGRAM) else {
-        return;
-    };
+    let program = toolchains::C.build(&at, PROGRAM);
     let program = program.to_str().expect("a path");
     let output = trace(&["--backend", "ebpf"], &[program]);
     let lines = lines(&output);

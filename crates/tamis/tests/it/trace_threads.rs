@@ -9,8 +9,8 @@ use tamis_testkit::child;
 use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains;
 
-use super::recording::is_without_tracepoints;
-use super::trace::{is_untraceable, lines, trace};
+use super::recording::unless_tracepoints;
+use super::trace::{lines, trace, unless_traceable};
 
 /// Waits until every other thread of the process is in `pause`.
 const PROLOGUE: &str = r#"
@@ -85,7 +85,7 @@ int main(void) {
 }
 "#;
 
-fn built(test: &str, text: &str) -> Option<PathBuf> {
+fn built(test: &str, text: &str) -> PathBuf {
     let folder = toolchains::C.folder(
         Path::new(env!("CARGO_TARGET_TMPDIR")),
         &format!("trace-threads-{test}"),
@@ -120,62 +120,58 @@ fn ends(lines: &[String]) -> Vec<String> {
 }
 
 /// The output of strace for a program.
-fn by_strace(program: &str) -> Option<Vec<String>> {
+fn by_strace(program: &str) -> Vec<String> {
+    skip::unless_runs(Need::Peers, "strace", &["-V"]);
     let mut strace = Command::new("strace");
     strace.args(["-f", "-e", &format!("trace={CALLS}"), program]);
-    let Ok(output) = child::output(&mut strace) else {
-        skip::because(Need::Peers, "no strace");
-        return None;
-    };
-    Some(ends(&lines(&output)))
+    let output = child::output(&mut strace).expect("it has just run");
+    ends(&lines(&output))
 }
 
-/// Whether both back ends tell how calls and tasks of a program end as strace does.
-fn check(program: &Path, code: i32, expected: usize) {
+/// Whether a back end, given by options, shows how calls and tasks of a program end as strace does.
+fn check(options: &[&str], program: &Path, code: i32, expected: usize) {
     let program = program.to_str().expect("a path");
-    let Some(theirs) = by_strace(program) else {
-        return;
-    };
+    let theirs = by_strace(program);
     assert_eq!(theirs.len(), expected, "{theirs:#?}");
-    let check = |options: &[&str]| {
-        let output = trace(&[options, &["-e", CALLS]].concat(), &[program]);
-        assert_eq!(output.status.code(), Some(code), "{output:?}");
-        let lines = lines(&output);
-        assert_eq!(ends(&lines), theirs, "{options:?} {lines:#?}");
-        let last = format!("+++ exited with {code} +++");
-        assert_eq!(lines.last(), Some(&last), "{lines:#?}");
-    };
-    if !is_untraceable() {
-        check(&[]);
-    }
-    if !is_without_tracepoints() {
-        check(&["--backend", "ebpf"]);
-    }
+    let output = trace(&[options, &["-e", CALLS]].concat(), &[program]);
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    let lines = lines(&output);
+    assert_eq!(ends(&lines), theirs, "{options:?} {lines:#?}");
+    let last = format!("+++ exited with {code} +++");
+    assert_eq!(lines.last(), Some(&last), "{lines:#?}");
 }
+
+const EBPF: [&str; 2] = ["--backend", "ebpf"];
 
 /// The thread gets the number of its process while it is in the call.
 #[test]
 fn a_thread_that_executes_a_program_returns_from_it() {
-    if let Some(program) = built("exec", EXECUTING_THREAD) {
-        check(&program, 0, 6);
-    }
+    unless_traceable();
+    check(&[], &built("exec", EXECUTING_THREAD), 0, 6);
+}
+
+#[test]
+fn a_thread_that_executes_a_program_returns_from_it_in_the_kernel() {
+    unless_tracepoints();
+    check(&EBPF, &built("exec-ebpf", EXECUTING_THREAD), 0, 6);
 }
 
 #[test]
 fn the_first_thread_ends_with_its_process() {
-    if let Some(program) = built("first", ENDED_FIRST) {
-        check(&program, 5, 4);
-    }
+    unless_traceable();
+    check(&[], &built("first", ENDED_FIRST), 5, 4);
+}
+
+#[test]
+fn the_first_thread_ends_with_its_process_in_the_kernel() {
+    unless_tracepoints();
+    check(&EBPF, &built("first-ebpf", ENDED_FIRST), 5, 4);
 }
 
 #[test]
 fn a_task_ends_once() {
-    if is_without_tracepoints() {
-        return;
-    }
-    let Some(program) = built("once", EXECUTING_THREAD) else {
-        return;
-    };
+    unless_tracepoints();
+    let program = built("once", EXECUTING_THREAD);
     let program = program.to_str().expect("a path");
     let options = ["--json", "--backend", "ebpf", "-e", CALLS];
     let output = trace(&options, &[program]);

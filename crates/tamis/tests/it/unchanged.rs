@@ -15,26 +15,48 @@ use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains;
 
 use crate::TAMIS;
-use crate::recording::is_without_tracepoints;
+use crate::recording::unless_tracepoints;
 
-/// The back ends that work here.
-fn backends() -> Vec<&'static str> {
-    let mut backends = Vec::new();
-    if !is_without_tracepoints() {
-        backends.push("ebpf");
-    }
-    for (backend, platform) in [
-        ("notify", "notify"),
-        ("trace", "ptrace-seccomp"),
-        ("patched", "patched"),
-    ] {
-        let platform = tamis_platform::by_name(platform).expect("it has this name");
-        match platform.probe() {
-            Ok(()) => backends.push(backend),
-            Err(unavailable) => skip::because(Need::Live, unavailable),
+/// The tests of each back end, in a module of its name.
+macro_rules! of_each_backend {
+    ($($test:ident)*) => {
+        of_each_backend!(@ebpf "ebpf" $($test)*);
+        of_each_backend!(@notify "notify" $($test)*);
+        of_each_backend!(@trace "trace" $($test)*);
+        of_each_backend!(@patched "patched" $($test)*);
+    };
+    (@$module:ident $name:literal $($test:ident)*) => {
+        mod $module {
+            $(
+                #[test]
+                fn $test() {
+                    super::unless_works($name);
+                    super::$test($name);
+                }
+            )*
         }
+    };
+}
+
+of_each_backend! {
+    exit_codes_signals_and_stops_are_the_commands
+    a_stopped_command_is_waited_for
+    a_command_may_have_its_own_listener
+    programs_keep_the_privileges_of_their_files
+    the_command_ends_or_goes_on_when_its_recorder_is_killed
+}
+
+/// Ends the test if a back end doesn't work here.
+fn unless_works(backend: &str) {
+    let platform = match backend {
+        "ebpf" => return unless_tracepoints(),
+        "trace" => "ptrace-seccomp",
+        other => other,
+    };
+    let platform = tamis_platform::by_name(platform).expect("it has this name");
+    if let Err(unavailable) = platform.probe() {
+        skip::because(Need::Live, unavailable);
     }
-    backends
 }
 
 /// A command alone, or recorded.
@@ -51,48 +73,31 @@ fn output(backend: Option<&str>, command: &[&str]) -> Output {
 
 /// Checks that a command ends and prints as without the recorder.
 #[track_caller]
-fn check(backends: &[&str], command: &[&str]) {
+fn check(backend: &str, command: &[&str]) {
     let expected = output(None, command);
-    for backend in backends {
-        let recorded = output(Some(backend), command);
-        assert_eq!(
-            recorded.status, expected.status,
-            "{backend} {command:?}: {recorded:?}"
-        );
-        assert_eq!(
-            recorded.stdout, expected.stdout,
-            "{backend} {command:?}: {recorded:?}"
-        );
-        assert_eq!(recorded.stderr, expected.stderr, "{backend} {command:?}");
-    }
+    let recorded = output(Some(backend), command);
+    assert_eq!(
+        recorded.status, expected.status,
+        "{command:?}: {recorded:?}"
+    );
+    assert_eq!(
+        recorded.stdout, expected.stdout,
+        "{command:?}: {recorded:?}"
+    );
+    assert_eq!(recorded.stderr, expected.stderr, "{command:?}");
 }
 
-fn built(name: &str, text: &str) -> Option<PathBuf> {
+fn built(name: &str, text: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let folder = toolchains::C.folder(folder, &format!("unchanged-{name}"));
     toolchains::C.build(&folder, text)
 }
 
-fn is_there(program: &str) -> bool {
-    let mut command = Command::new(program);
-    let found = command
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output()
-        .is_ok();
-    if !found {
-        skip::because(Need::Peers, format!("no {program}"));
-    }
-    found
-}
-
-#[test]
-fn exit_codes_signals_and_stops_are_the_commands() {
-    let backends = backends();
-    check(&backends, &["sh", "-c", "echo out; echo err >&2; exit 3"]);
-    check(&backends, &["sh", "-c", "kill -TERM $$"]);
+fn exit_codes_signals_and_stops_are_the_commands(backend: &str) {
+    check(backend, &["sh", "-c", "echo out; echo err >&2; exit 3"]);
+    check(backend, &["sh", "-c", "kill -TERM $$"]);
     check(
-        &backends,
+        backend,
         &[
             "sh",
             "-c",
@@ -103,122 +108,106 @@ fn exit_codes_signals_and_stops_are_the_commands() {
     let jobs = "exec 2>/dev/null; sleep 1000 & kill -STOP $!; while ! grep -q '^State:.[Tt]' /proc/$!/status; do :; done; jobs | wc -l; \
                 kill -CONT $!; kill -TERM $!; wait $!; echo $?";
     // Where tamis hasn't seen a call yet, a signal whose handler doesn't restart calls has it fail, `kill` too; the book says so.
-    let without: Vec<&str> = backends
-        .into_iter()
-        .filter(|backend| *backend != "notify")
-        .collect();
-    check(&without, &["sh", "-c", jobs]);
+    if backend != "notify" {
+        check(backend, &["sh", "-c", jobs]);
+    }
 }
 
 /// The command itself is stopped and goes on, and the recorder waits for it.
-#[test]
-fn a_stopped_command_is_waited_for() {
-    for backend in backends() {
-        let mut tamis = Command::new(TAMIS);
-        tamis.args([
-            "record",
-            "-q",
-            "--backend",
-            backend,
-            "--",
-            "sh",
-            "-c",
-            "echo $$; kill -STOP $$; echo on; exit 4",
-        ]);
-        let mut tamis = tamis.stdout(Stdio::piped()).spawn().expect("it starts");
-        let mut lines = BufReader::new(tamis.stdout.take().expect("a pipe"));
-        let mut pid = String::new();
-        lines.read_line(&mut pid).expect("a line");
-        let stat = format!("/proc/{}/stat", pid.trim());
-        let began = Instant::now();
-        let is_stopped = || {
-            let text = fs::read_to_string(&stat).unwrap_or_default();
-            text.contains(") T ") || text.contains(") t ")
-        };
-        while !is_stopped() {
-            assert!(
-                began.elapsed() < Duration::from_secs(60),
-                "{backend}: it isn't stopped"
-            );
-            thread::yield_now();
-        }
-        // A task that a tracer has stopped may still be about to stop, so the signal is repeated until it goes on.
-        while tamis.try_wait().expect("a status").is_none() {
-            assert!(
-                began.elapsed() < Duration::from_secs(60),
-                "{backend}: it doesn't go on"
-            );
-            let mut kill = Command::new("kill");
-            let _ = kill
-                .args(["-CONT", pid.trim()])
-                .stderr(Stdio::null())
-                .status();
-        }
-        let mut rest = String::new();
-        lines.read_to_string(&mut rest).expect("text");
-        assert_eq!(rest, "on\n", "{backend}");
-        assert_eq!(tamis.wait().expect("it ends").code(), Some(4), "{backend}");
+fn a_stopped_command_is_waited_for(backend: &str) {
+    let mut tamis = Command::new(TAMIS);
+    tamis.args([
+        "record",
+        "-q",
+        "--backend",
+        backend,
+        "--",
+        "sh",
+        "-c",
+        "echo $$; kill -STOP $$; echo on; exit 4",
+    ]);
+    let mut tamis = tamis.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(tamis.stdout.take().expect("a pipe"));
+    let mut pid = String::new();
+    lines.read_line(&mut pid).expect("a line");
+    let stat = format!("/proc/{}/stat", pid.trim());
+    let began = Instant::now();
+    let is_stopped = || {
+        let text = fs::read_to_string(&stat).unwrap_or_default();
+        text.contains(") T ") || text.contains(") t ")
+    };
+    while !is_stopped() {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "{backend}: it isn't stopped"
+        );
+        thread::yield_now();
     }
+    // A task that a tracer has stopped may still be about to stop, so the signal is repeated until it goes on.
+    while tamis.try_wait().expect("a status").is_none() {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "{backend}: it doesn't go on"
+        );
+        let mut kill = Command::new("kill");
+        let _ = kill
+            .args(["-CONT", pid.trim()])
+            .stderr(Stdio::null())
+            .status();
+    }
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).expect("text");
+    assert_eq!(rest, "on\n", "{backend}");
+    assert_eq!(tamis.wait().expect("it ends").code(), Some(4), "{backend}");
 }
 
-/// strace and gdb trace their own children while they are recorded.
+/// A task has one tracer, and where every call is caught it may not become one, which the book says.
 #[test]
-fn programs_that_trace_others_do_so() {
-    let mut backends = backends();
-    // A task has one tracer, and where every call is caught it may not become one, which the book says.
-    backends.retain(|backend| *backend == "ebpf");
-    if is_there("strace") {
-        check(
-            &backends,
-            &[
-                "strace",
-                "-f",
-                "-e",
-                "trace=chdir",
-                "-e",
-                "signal=none",
-                "sh",
-                "-c",
-                "cd /; exit 3",
-            ],
-        );
-    }
-    if is_there("gdb") {
-        // `kill` by hand, as the number of the process is printed otherwise.
-        let script = [
-            "-ex",
-            "set startup-with-shell off",
-            "-ex",
-            "catch syscall exit_group",
-            "-ex",
-            "run",
-            "-ex",
-            "info signals SIGTRAP",
-            "-ex",
-            "continue",
-        ];
-        let command = [
-            &["gdb", "-nx", "-q", "-batch"][..],
-            &script,
-            &["--args", "/bin/true"],
-        ]
-        .concat();
-        let shown = |backend| {
-            let output = output(backend, &command);
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let lines = text
-                .lines()
-                .filter(|line| line.contains("exit") || line.contains("SIGTRAP"));
-            let lines: Vec<String> = lines
-                .map(|line| line.replace(|c: char| c.is_ascii_digit(), ""))
-                .collect();
-            (output.status, lines)
-        };
-        let expected = shown(None);
-        for backend in &backends {
-            assert_eq!(shown(Some(backend)), expected, "{backend}");
-        }
-    }
+fn strace_traces_its_children_while_it_is_recorded() {
+    unless_tracepoints();
+    skip::unless_runs(Need::Peers, "strace", &["--version"]);
+    let strace = ["strace", "-f", "-e", "trace=chdir", "-e", "signal=none"];
+    check(
+        "ebpf",
+        &[&strace[..], &["sh", "-c", "cd /; exit 3"]].concat(),
+    );
+}
+
+#[test]
+fn gdb_traces_its_children_while_it_is_recorded() {
+    unless_tracepoints();
+    skip::unless_runs(Need::Peers, "gdb", &["--version"]);
+    // `kill` by hand, as the number of the process is printed otherwise.
+    let script = [
+        "-ex",
+        "set startup-with-shell off",
+        "-ex",
+        "catch syscall exit_group",
+        "-ex",
+        "run",
+        "-ex",
+        "info signals SIGTRAP",
+        "-ex",
+        "continue",
+    ];
+    let command = [
+        &["gdb", "-nx", "-q", "-batch"][..],
+        &script,
+        &["--args", "/bin/true"],
+    ]
+    .concat();
+    let shown = |backend| {
+        let output = output(backend, &command);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines = text
+            .lines()
+            .filter(|line| line.contains("exit") || line.contains("SIGTRAP"));
+        let lines: Vec<String> = lines
+            .map(|line| line.replace(|c: char| c.is_ascii_digit(), ""))
+            .collect();
+        (output.status, lines)
+    };
+    assert_eq!(shown(Some("ebpf")), shown(None));
 }
 
 /// Installs a filter with a listener for `getppid`, whose calls a child makes and this process answers.
@@ -264,28 +253,17 @@ int main(void) {
 }
 "#;
 
-#[test]
-fn a_command_may_have_its_own_listener() {
-    let backends = backends();
-    let Some(program) = built("listener", LISTENER) else {
-        return;
-    };
+fn a_command_may_have_its_own_listener(backend: &str) {
+    let program = built(&format!("listener-{backend}"), LISTENER);
     let program = program.to_str().expect("a path");
-    for backend in backends {
-        if backend == "ebpf" {
-            check(&[backend], &[program]);
-            continue;
-        }
-        // A task has one listener, which the book says.
-        let output = output(Some(backend), &[program]);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let expected = "no listener: Device or resource busy\n";
-        assert_eq!(
-            (output.status.code(), text.as_str()),
-            (Some(7), expected),
-            "{backend}"
-        );
+    if backend == "ebpf" {
+        return check(backend, &[program]);
     }
+    // A task has one listener, which the book says.
+    let output = output(Some(backend), &[program]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let expected = "no listener: Device or resource busy\n";
+    assert_eq!((output.status.code(), text.as_str()), (Some(7), expected));
 }
 
 /// Its own filter says `trace`, and there is no tracer.
@@ -315,28 +293,21 @@ int main(void) {
 
 #[test]
 fn a_filter_of_the_command_that_wants_a_tracer_has_none() {
-    let Some(program) = built("own-trace", OWN_TRACE) else {
-        return;
-    };
-    let mut backends = backends();
-    // The listener goes before; the book says so.
-    backends.retain(|backend| *backend == "ebpf");
-    check(&backends, &[program.to_str().expect("a path")]);
+    // The listener of the others goes before; the book says so.
+    unless_tracepoints();
+    let program = built("own-trace", OWN_TRACE);
+    check("ebpf", &[program.to_str().expect("a path")]);
 }
 
 /// The user that a program is run for.
 const EFFECTIVE: &str = "#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf(\"%d\\n\", geteuid()); return 0; }\n";
 
-#[test]
-fn programs_keep_the_privileges_of_their_files() {
-    if skip::without_live() || !is_there("setpriv") {
-        return;
-    }
-    let Some(program) = built("effective", EFFECTIVE) else {
-        return;
-    };
+fn programs_keep_the_privileges_of_their_files(backend: &str) {
+    skip::unless_live();
+    skip::unless_runs(Need::Peers, "setpriv", &["--version"]);
+    let program = built(&format!("effective-{backend}"), EFFECTIVE);
     // Where another user may execute it.
-    let scratch = Scratch::open_to_readers("effective").expect("a folder");
+    let scratch = Scratch::open_to_readers(&format!("effective-{backend}")).expect("a folder");
     let own = scratch.path().join("effective");
     fs::copy(&program, &own).expect("a copy");
     fs::set_permissions(&own, fs::Permissions::from_mode(0o4755)).expect("its mode");
@@ -348,61 +319,52 @@ fn programs_keep_the_privileges_of_their_files() {
         own.to_str().expect("a path"),
     ];
     let alone = output(None, &command);
-    let recorded: Vec<(&str, Output)> = backends()
-        .into_iter()
-        .map(|backend| (backend, output(Some(backend), &command)))
-        .collect();
-    drop(scratch);
     if alone.stdout != b"0\n" {
-        return skip::because(Need::Live, "files give no privileges here");
+        skip::because(Need::Live, "files give no privileges here");
     }
-    for (backend, output) in recorded {
-        // Filters without `no_new_privs` would let a program be fooled that has more privileges; the book says it.
-        let expected = if backend == "ebpf" { "0\n" } else { "65534\n" };
-        let user = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(user, expected, "{backend}: {output:?}");
-    }
+    let output = output(Some(backend), &command);
+    // Filters without `no_new_privs` would let a program be fooled that has more privileges; the book says it.
+    let expected = if backend == "ebpf" { "0\n" } else { "65534\n" };
+    let user = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(user, expected, "{output:?}");
 }
 
 /// With programs in the kernel nothing of the recorder is in the command, which goes on; filters of the others end it.
-#[test]
-fn the_command_ends_or_goes_on_when_its_recorder_is_killed() {
-    for backend in backends() {
-        let mut tamis = Command::new(TAMIS);
-        let script = "echo $$; read line; cd /; echo went on";
-        tamis.args([
-            "record",
-            "-q",
-            "--backend",
-            backend,
-            "--",
-            "sh",
-            "-c",
-            script,
-        ]);
-        let mut tamis = tamis
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
-        let mut lines = BufReader::new(tamis.stdout.take().expect("a pipe"));
-        let mut pid = String::new();
-        lines.read_line(&mut pid).expect("a line");
-        let pid: i32 = pid.trim().parse().expect("a number");
-        let stdin = tamis.stdin.take();
-        tamis.kill().expect("it lives");
-        tamis.wait().expect("it ends");
-        // Its input ends, and so does it.
-        drop(stdin);
-        let mut rest = String::new();
-        lines.read_to_string(&mut rest).expect("text");
-        let expected = if backend == "ebpf" { "went on\n" } else { "" };
-        assert_eq!(rest, expected, "{backend}");
-        let began = Instant::now();
-        while tamis_kernel::lives(pid) && began.elapsed() < Duration::from_secs(20) {
-            thread::yield_now();
-        }
-        assert!(!tamis_kernel::lives(pid), "{backend}: it hangs");
+fn the_command_ends_or_goes_on_when_its_recorder_is_killed(backend: &str) {
+    let mut tamis = Command::new(TAMIS);
+    let script = "echo $$; read line; cd /; echo went on";
+    tamis.args([
+        "record",
+        "-q",
+        "--backend",
+        backend,
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]);
+    let mut tamis = tamis
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(tamis.stdout.take().expect("a pipe"));
+    let mut pid = String::new();
+    lines.read_line(&mut pid).expect("a line");
+    let pid: i32 = pid.trim().parse().expect("a number");
+    let stdin = tamis.stdin.take();
+    tamis.kill().expect("it lives");
+    tamis.wait().expect("it ends");
+    // Its input ends, and so does it.
+    drop(stdin);
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).expect("text");
+    let expected = if backend == "ebpf" { "went on\n" } else { "" };
+    assert_eq!(rest, expected, "{backend}");
+    let began = Instant::now();
+    while tamis_kernel::lives(pid) && began.elapsed() < Duration::from_secs(20) {
+        thread::yield_now();
     }
+    assert!(!tamis_kernel::lives(pid), "{backend}: it hangs");
 }

@@ -11,13 +11,13 @@ use tamis_rules::{
     CmpOp, IntervalSet, Operand, OperandSource, Part, Predicate, Rule, Ruleset, Section, Test,
 };
 
-/// The ruleset of a policy of the corpus; `None` as for [`corpus::path`](super::path).
+/// The ruleset of a policy of the corpus.
 ///
 /// # Panics
 /// If the file does not follow the schema; the corpus is fixed.
 #[track_caller]
-pub fn ruleset(name: &str) -> Option<Ruleset> {
-    let text = super::text(name)?;
+pub fn ruleset(name: &str) -> Ruleset {
+    let text = super::text(name);
     let policy: Value = serde_json::from_str(&text).expect("a policy is JSON");
     let audit = hex(&policy["arch"]["audit_arch"]) as u32;
     let arch = Arch::of_call(audit, 0).expect("a known architecture");
@@ -27,17 +27,17 @@ pub fn ruleset(name: &str) -> Option<Ruleset> {
         default: action(&policy["default_action"]),
     };
     let ruleset = Ruleset::new(vec![section], action(&policy["bad_arch_action"]));
-    Some(ruleset.expect("one section"))
+    ruleset.expect("one section")
 }
 
-/// The vectors of a policy of the corpus; `None` as for [`corpus::path`](super::path).
+/// The vectors of a policy of the corpus.
 ///
 /// # Panics
 /// If the file cannot be read or is not a whole number of records.
 #[track_caller]
-pub fn vectors(name: &str) -> Option<Vec<Vector>> {
-    let bytes = std::fs::read(super::path(name)?).expect("the file can be read");
-    Some(vectors::read(&bytes).unwrap_or_else(|| panic!("{name}: whole records")))
+pub fn vectors(name: &str) -> Vec<Vector> {
+    let bytes = std::fs::read(super::path(name)).expect("the file can be read");
+    vectors::read(&bytes).unwrap_or_else(|| panic!("{name}: whole records"))
 }
 
 fn list(value: &Value) -> &[Value] {

@@ -9,13 +9,13 @@ use serde_json::Value;
 use tamis_abi::{Action, Arch, ArgIndex};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 
-/// The ruleset of a policy of the corpus; `None` as for [`corpus::path`](super::path).
+/// The ruleset of a policy of the corpus.
 ///
 /// # Panics
 /// If the file does not follow the schema; the corpus is fixed.
 #[track_caller]
-pub fn ruleset(name: &str) -> Option<Ruleset> {
-    let text = super::text(name)?;
+pub fn ruleset(name: &str) -> Ruleset {
+    let text = super::text(name);
     let policy: Value = serde_json::from_str(&text).expect("a policy is JSON");
     let rules = list(&policy["rules"]).iter().map(rule).collect();
     let section = Section {
@@ -24,7 +24,7 @@ pub fn ruleset(name: &str) -> Option<Ruleset> {
         default: action(&policy["default"]),
     };
     let ruleset = Ruleset::new(vec![section], Action::KILL_PROCESS);
-    Some(ruleset.expect("one section"))
+    ruleset.expect("one section")
 }
 
 fn list(value: &Value) -> &[Value] {

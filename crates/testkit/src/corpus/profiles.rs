@@ -4,14 +4,13 @@ use serde_json::Value;
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_profile::{Args, Profile};
 
-/// The ten calls of gVisor's measurement of its policies, with counts and one argument list each; `None` as for
-/// [`corpus::path`](super::path).
+/// The ten calls of gVisor's measurement of its policies, with counts and one argument list each.
 ///
 /// # Panics
 /// If the file does not follow the schema; the corpus is fixed.
 #[track_caller]
-pub fn gvisor_top_ten(name: &str) -> Option<Profile> {
-    let file: Value = serde_json::from_str(&super::text(name)?).expect("a profile is JSON");
+pub fn gvisor_top_ten(name: &str) -> Profile {
+    let file: Value = serde_json::from_str(&super::text(name)).expect("a profile is JSON");
     let top_ten = file["top10"].as_array().expect("a list of names");
     let calls = file["syscalls"].as_array().expect("a list of calls");
     let mut profile = Profile::default();
@@ -29,16 +28,16 @@ pub fn gvisor_top_ten(name: &str) -> Option<Profile> {
         entry.count = count;
         entry.samples.insert(args, count);
     }
-    Some(profile)
+    profile
 }
 
-/// A minijail frequency file, read for x86_64; `None` as for [`corpus::path`](super::path).
+/// A minijail frequency file, read for x86_64.
 ///
 /// # Panics
 /// If a line is not empty, a comment or `NAME: COUNT`; the corpus is fixed.
 #[track_caller]
-pub fn frequency(name: &str) -> Option<Profile> {
-    let text = super::text(name)?;
+pub fn frequency(name: &str) -> Profile {
+    let text = super::text(name);
     let mut profile = Profile::default();
     for line in text.lines().map(str::trim) {
         if line.is_empty() || line.starts_with('#') {
@@ -50,5 +49,5 @@ pub fn frequency(name: &str) -> Option<Profile> {
             profile.call_mut(Arch::X86_64, nr).count += count;
         }
     }
-    Some(profile)
+    profile
 }

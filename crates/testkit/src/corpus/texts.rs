@@ -6,12 +6,12 @@ use serde_json::Value;
 use tamis_abi::{Action, ActionKind, Arch, Nr, syscall};
 
 /// A policy of the corpus as the text given to kafel. A 32-bit condition uses a mask, because arguments named by a
-/// rule have 64 bits. `None` without a corpus.
+/// rule have 64 bits.
 ///
 /// # Panics
 /// If the policy has features that were not used with kafel.
-pub fn kafel(name: &str) -> Option<String> {
-    let policy: Value = serde_json::from_str(&super::text(name)?).expect("a policy is JSON");
+pub fn kafel(name: &str) -> String {
+    let policy: Value = serde_json::from_str(&super::text(name)).expect("a policy is JSON");
     let action = |value: &Value| {
         let action = Action::from_ret(value.as_u64().expect("a number") as u32);
         match action.kind {
@@ -32,7 +32,7 @@ pub fn kafel(name: &str) -> Option<String> {
             "{action} {{ SYSCALL[{nr}](a0, a1, a2, a3, a4, a5) {{ {conditions} }} }}\n"
         ));
     }
-    Some(text)
+    text
 }
 
 fn kafel_condition(condition: &Value) -> String {
@@ -53,12 +53,12 @@ fn kafel_condition(condition: &Value) -> String {
     }
 }
 
-/// A policy of the corpus as the text given to minijail, with one line per call. `None` without a corpus.
+/// A policy of the corpus as the text given to minijail, with one line per call.
 ///
 /// # Panics
 /// If the policy has features that were not used with minijail.
-pub fn minijail(name: &str) -> Option<String> {
-    let policy: Value = serde_json::from_str(&super::text(name)?).expect("a policy is JSON");
+pub fn minijail(name: &str) -> String {
+    let policy: Value = serde_json::from_str(&super::text(name)).expect("a policy is JSON");
     let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for rule in policy["rules"].as_array().expect("a list") {
         let action = Action::from_ret(rule["action"].as_u64().expect("a number") as u32);
@@ -75,7 +75,7 @@ pub fn minijail(name: &str) -> Option<String> {
     }
     let lines = lines.into_iter();
     let lines = lines.map(|(call, filters)| format!("{call}: {}\n", filters.join(" || ")));
-    Some(lines.collect())
+    lines.collect()
 }
 
 /// A condition; minijail always compares 64 bits.

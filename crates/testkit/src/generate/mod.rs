@@ -19,6 +19,7 @@ pub mod plain;
 pub mod profile;
 pub mod program;
 pub mod ruleset;
+pub mod shape;
 pub mod spo;
 pub mod unit;
 pub mod variables;

@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs};
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 
+use crate::harness;
 use file::Golden;
 
 /// The parameters of a golden test target.
@@ -40,17 +41,16 @@ pub struct Setup {
 /// # Panics
 /// If the directory of the goldens cannot be read.
 pub fn main(setup: &Setup) -> ExitCode {
-    let arguments = Arguments::from_args();
     let root = &setup.root;
     let trials = files(root)
         .into_iter()
         .map(|path| {
             let name = name_of(&path, root);
             let (setup, test) = (setup.clone(), name.clone());
-            Trial::test(name, move || run(&setup, &test, &path))
+            harness::trial(name, move || run(&setup, &test, &path))
         })
         .collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    harness::run(trials, None)
 }
 
 /// The test name of a golden: its path relative to the root, without the extension.

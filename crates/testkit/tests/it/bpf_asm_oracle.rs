@@ -83,10 +83,8 @@ fn class(text: &str, theirs: Option<&Vec<Insn>>) -> Class {
 fn random_texts_are_what_the_kernels_assembler_makes_of_them() {
     let seeds = seeds::selected(0..RANDOM);
     let texts: Vec<String> = seeds.map(|seed| assembly(&mut Rng::new(seed))).collect();
-    let programs = match bpf_asm::assemble(&texts) {
-        Ok(programs) => programs,
-        Err(reason) => return skip::because(Need::BpfAsm, reason),
-    };
+    let programs =
+        bpf_asm::assemble(&texts).unwrap_or_else(|reason| skip::because(Need::BpfAsm, reason));
     let mut classes = Classes::default();
     for (text, program) in texts.iter().zip(&programs) {
         classes.add(class(text, program.as_ref()), text);
@@ -103,10 +101,8 @@ fn listings_of_sockets_programs_are_what_the_kernels_assembler_reads() {
         .collect();
     let listing = |program| disassemble_packet(program, Style::Plain);
     let texts: Vec<String> = programs.iter().map(listing).collect();
-    let read = match bpf_asm::assemble(&texts) {
-        Ok(read) => read,
-        Err(reason) => return skip::because(Need::BpfAsm, reason),
-    };
+    let read =
+        bpf_asm::assemble(&texts).unwrap_or_else(|reason| skip::because(Need::BpfAsm, reason));
     for ((program, text), read) in programs.iter().zip(&texts).zip(read) {
         assert_eq!(read.as_deref(), Some(program.insns()), "{text}");
     }

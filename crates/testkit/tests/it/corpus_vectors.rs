@@ -5,18 +5,14 @@ use tamis_testkit::corpus::{self, gvisor};
 
 #[test]
 fn on_all_vectors_of_the_corpus() {
-    let Some(names) = corpus::files("gvisor", ".vectors") else {
-        return;
-    };
+    let names = corpus::files("gvisor", ".vectors");
     let mut checks = 0;
     for name in names {
-        let vectors = gvisor::vectors(&name).expect("the listed file is there");
+        let vectors = gvisor::vectors(&name);
         assert!(!vectors.is_empty(), "{name}");
         for level in ["unopt", "opt"] {
             let file = name.replace(".vectors", &format!(".{level}.bpf"));
-            let Some(program) = corpus::program(&file) else {
-                continue;
-            };
+            let program = corpus::program(&file);
             for vector in &vectors {
                 let ret = interp::run(&program, &vector.data).ret;
                 assert_eq!(ret, vector.ret, "{file} on {:x?}", vector.data);

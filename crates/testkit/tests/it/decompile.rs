@@ -5,7 +5,6 @@ use tamis_analysis::{
     CaseLimits, Cases, Differences, Machine, Undecompilable, cases, decompile, differences,
     narrowed,
 };
-use tamis_bpf::Program;
 use tamis_diag::Sources;
 use tamis_export::tamis::{self as export, Style, TamisExportError};
 use tamis_policy::loader::NoIncludes;
@@ -21,11 +20,9 @@ use tamis_testkit::seeds;
 const STYLES: [Style; 3] = [Style::Named, Style::Explicit, Style::Literal];
 
 /// The function of a corpus program.
-fn corpus_function(space: &mut Space, name: &str) -> Option<Function> {
-    let program =
-        Program::new(corpus::insns(name)?, Endian::Little).expect("a corpus program is valid");
-    let function = space.program(&program);
-    Some(function.expect("within the limits"))
+fn corpus_function(space: &mut Space, name: &str) -> Function {
+    let function = space.program(&corpus::program(name));
+    function.expect("within the limits")
 }
 
 /// The function of a policy's text.
@@ -60,12 +57,10 @@ fn assert_text_means(space: &mut Space, ruleset: &Ruleset, function: Function) -
 
 #[test]
 fn corpus_programs_decompile_to_equal_policies() {
-    let Some(names) = corpus::programs() else {
-        return;
-    };
+    let names = corpus::programs();
     for name in names {
         let mut space = Space::new(Limits::default());
-        let function = corpus_function(&mut space, &name).expect("the listed file is there");
+        let function = corpus_function(&mut space, &name);
         let ruleset = decompile(&mut space, function, &CaseLimits::default());
         let ruleset = ruleset.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(space.ruleset(&ruleset), Ok(function), "{name}");
@@ -76,13 +71,11 @@ fn corpus_programs_decompile_to_equal_policies() {
 
 #[test]
 fn a_stack_decompiles_to_one_policy() {
-    let Some(names) = corpus::files("systemd/stack", ".bpf") else {
-        return;
-    };
+    let names = corpus::files("systemd/stack", ".bpf");
     let mut space = Space::new(Limits::default());
     let functions: Vec<Function> = names
         .iter()
-        .map(|name| corpus_function(&mut space, name).expect("the listed file is there"))
+        .map(|name| corpus_function(&mut space, name))
         .collect();
     let stack = space.stack(&functions).expect("within the limits");
     let ruleset = decompile(&mut space, stack, &CaseLimits::default()).expect("it can be said");

@@ -333,13 +333,8 @@ fn compare_programs(ours: &Filter<'_>, theirs: &Filter<'_>, seed: u64, tally: &m
 
 #[test]
 fn sequences_of_calls_get_the_same_answers() {
-    let system = match Library::open() {
-        Ok(library) => library,
-        Err(reason) => return skip::because(Need::Peers, reason),
-    };
-    if !cfg!(target_arch = "x86_64") {
-        return skip::because(Need::Peers, "the calls are for x86-64");
-    }
+    let system = Library::open().unwrap_or_else(|reason| skip::because(Need::Peers, reason));
+    skip::unless_x86_64();
     let ours = ours();
     assert_eq!(ours.version(), (2, 6, 1));
     assert_ne!(

@@ -14,6 +14,7 @@ use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::packet;
 use tamis_testkit::generate::program::program;
+use tamis_testkit::generate::shape;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
@@ -83,16 +84,23 @@ fn generated_filters_mean_the_same() {
 /// conversion is safe.
 #[test]
 fn real_filters_pass_the_checker() {
-    let Some(names) = corpus::files("", ".bpf") else {
-        return;
-    };
+    all_pass_the_checker(corpus::all_programs());
+}
+
+/// The threaded interpreter returns the same as the reference. A filter has no loops and computes no addresses, so its
+/// conversion is safe.
+#[test]
+fn filters_of_real_shapes_pass_the_checker() {
+    all_pass_the_checker(shape::programs());
+}
+
+fn all_pass_the_checker(programs: Vec<(String, Program)>) {
     let options = Options {
         permits_unreachable: true,
         ..Options::default()
     };
     let mut rng = Rng::new(17);
-    for name in names {
-        let program = corpus::program(&name).expect("the listed file is there");
+    for (name, program) in programs {
         if !program.is_installable() {
             continue;
         }
@@ -114,13 +122,18 @@ fn real_filters_pass_the_checker() {
 
 #[test]
 fn real_filters_mean_the_same() {
-    let Some(names) = corpus::files("", ".bpf") else {
-        return;
-    };
+    all_mean_the_same(corpus::all_programs());
+}
+
+#[test]
+fn filters_of_real_shapes_mean_the_same() {
+    all_mean_the_same(shape::programs());
+}
+
+fn all_mean_the_same(programs: Vec<(String, Program)>) {
     let mut pairs = 0;
     let mut rng = Rng::new(17);
-    for name in names {
-        let program = corpus::program(&name).expect("the listed file is there");
+    for (_, program) in programs {
         if program.is_installable() {
             pairs += agree(&mut rng, &program, 40);
         }

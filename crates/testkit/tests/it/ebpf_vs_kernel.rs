@@ -112,13 +112,13 @@ fn agree(rng: &mut Rng, program: &Program, loaded: &Loaded) {
 fn verdicts_and_results() {
     let exit = text_program("r0 = 0\nexit\n");
     if cfg!(target_endian = "big") {
-        return skip::because(
+        skip::because(
             Need::Live,
             "the layouts here are those of little-endian machines",
         );
     }
     if let Err(error) = load_socket_filter(exit.insns()) {
-        return skip::because(Need::Live, error);
+        skip::because(Need::Live, error);
     }
     let mut classes: BTreeMap<String, u32> = BTreeMap::new();
     for seed in seeds::selected(0..1800) {

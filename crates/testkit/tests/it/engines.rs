@@ -7,6 +7,7 @@ use tamis_engine::{Engine, Error, Evaluator, Options, PacketEvaluator, Reason};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::packet;
 use tamis_testkit::generate::program::{data, program};
+use tamis_testkit::generate::shape;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
@@ -66,13 +67,18 @@ fn on_generated_stacks() {
 
 #[test]
 fn on_the_corpus() {
-    let Some(names) = corpus::files("", ".bpf") else {
-        return;
-    };
+    check_all(corpus::all_programs());
+}
+
+#[test]
+fn on_shapes_of_the_corpus() {
+    check_all(shape::programs());
+}
+
+fn check_all(programs: Vec<(String, Program)>) {
     let mut rng = Rng::new(0x636f_7270);
     let mut evaluations = 0;
-    for name in names {
-        let program = corpus::program(&name).expect("the listed file is there");
+    for (_, program) in programs {
         if program.is_installable() {
             let calls: Vec<SeccompData> = (0..40).map(|_| data(&mut rng, &program)).collect();
             evaluations += agreed(&Stack::from(program), &calls);

@@ -13,6 +13,7 @@ use tamis_testkit::corpus;
 use tamis_testkit::generate::packet;
 use tamis_testkit::generate::program::{data, program};
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
+use tamis_testkit::generate::shape;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_vm::threaded::Threaded;
@@ -65,11 +66,16 @@ fn on_lists_of_comparisons() {
 
 #[test]
 fn on_the_corpus() {
-    let Some(names) = corpus::files("", ".bpf") else {
-        return;
-    };
-    for name in names {
-        let program = corpus::program(&name).expect("the listed file is there");
+    check_all(corpus::all_programs());
+}
+
+#[test]
+fn on_shapes_of_the_corpus() {
+    check_all(shape::programs());
+}
+
+fn check_all(programs: Vec<(String, Program)>) {
+    for (_, program) in programs {
         let inputs = inputs(&program, 1, 300);
         assert_evaluators(&program, inputs);
     }

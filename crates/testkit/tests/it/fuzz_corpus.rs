@@ -16,6 +16,7 @@ use tamis_policy::oci;
 use tamis_prover::{Branches, Limits, Stop, Subject};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus::{self, gvisor, pol_json};
+use tamis_testkit::generate::shape;
 
 /// The number of random evaluations of each pair, after the directed ones.
 fn evaluations() -> u64 {
@@ -110,7 +111,7 @@ impl Totals {
 }
 
 fn program(name: &str) -> Program {
-    corpus::program(name).expect("the listed file is there")
+    corpus::program(name)
 }
 
 const fn filter(program: &Program) -> Subject<'_> {
@@ -119,9 +120,7 @@ const fn filter(program: &Program) -> Subject<'_> {
 
 #[test]
 fn every_feasible_place_of_every_program_is_reached() {
-    let Some(names) = corpus::files("", ".bpf") else {
-        return;
-    };
+    let names = corpus::files("", ".bpf");
     let mut totals = Totals::default();
     for name in names {
         let left = program(&name);
@@ -135,31 +134,37 @@ fn every_feasible_place_of_every_program_is_reached() {
 }
 
 /// The policies of the corpus that have a reader, by name.
-pub(super) fn policies() -> Option<Vec<(String, Ruleset)>> {
+pub(super) fn policies() -> Vec<(String, Ruleset)> {
     let mut policies = Vec::new();
-    for name in corpus::files("gvisor", ".json")? {
+    for name in corpus::files("gvisor", ".json") {
         if !name.contains("profile") {
-            let ruleset = gvisor::ruleset(&name)?;
+            let ruleset = gvisor::ruleset(&name);
             policies.push((name, ruleset));
         }
     }
-    for name in corpus::files("peers", ".pol.json")? {
-        let ruleset = pol_json::ruleset(&name)?;
+    for name in corpus::files("peers", ".pol.json") {
+        let ruleset = pol_json::ruleset(&name);
         policies.push((name, ruleset));
     }
     let name = "docker/docker-default-x86_64.json";
     let mut sources = Sources::new();
-    let source = sources.add(name, corpus::text(name)?);
+    let source = sources.add(name, corpus::text(name));
     let parsed = oci::parse(&sources, source, &oci::OciOptions::docker(Arch::X86_64)).parsed;
     policies.push((name.to_owned(), parsed.ruleset.expect("a real profile")));
-    Some(policies)
+    policies
 }
 
 #[test]
 fn every_feasible_place_of_every_compiled_policy_is_reached() {
-    let Some(policies) = policies() else {
-        return;
-    };
+    all_are_reached(policies());
+}
+
+#[test]
+fn every_feasible_place_of_every_compiled_policy_of_a_real_shape_is_reached() {
+    all_are_reached(shape::policies());
+}
+
+fn all_are_reached(policies: Vec<(String, Ruleset)>) {
     let mut totals = Totals::default();
     for (name, ruleset) in policies {
         let compiled = compile(&ruleset, &CompileOptions::default()).expect("the policy compiles");
@@ -171,9 +176,7 @@ fn every_feasible_place_of_every_compiled_policy_is_reached() {
 
 #[test]
 fn the_check_of_compiled_policies_takes_all_but_one_feasible_edge() {
-    let Some(policies) = policies() else {
-        return;
-    };
+    let policies = policies();
     let (limits, stop) = (Limits::default(), Stop::default());
     let mut edges = 0;
     let mut not_taken = 0;

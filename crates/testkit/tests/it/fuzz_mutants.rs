@@ -10,6 +10,7 @@ use tamis_rules::Ruleset;
 use tamis_testkit::corpus::{self, gvisor};
 use tamis_testkit::generate::mutant::mutant;
 use tamis_testkit::generate::ruleset::{Size, ruleset};
+use tamis_testkit::generate::shape;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
@@ -63,15 +64,23 @@ fn of_random_rulesets_compiled() {
 
 #[test]
 fn of_a_real_program() {
-    let Some(ruleset) = gvisor::ruleset("gvisor/gvisor-sentry-systrap.json") else {
-        return;
-    };
-    let given = corpus::program("gvisor/gvisor-sentry-systrap.opt.bpf").expect("it is there");
-    let compiled = compile(&ruleset, &CompileOptions::default()).expect("the policy compiles");
+    let ruleset = gvisor::ruleset("gvisor/gvisor-sentry-systrap.json");
+    let given = corpus::program("gvisor/gvisor-sentry-systrap.opt.bpf");
+    found_by_inputs(&ruleset, &given);
+}
+
+#[test]
+fn of_a_program_of_a_real_shape() {
+    let given = shape::programs().pop().expect("a list of comparisons");
+    found_by_inputs(&shape::requests(), &given.1);
+}
+
+fn found_by_inputs(ruleset: &Ruleset, given: &Program) {
+    let compiled = compile(ruleset, &CompileOptions::default()).expect("the policy compiles");
     let mut tally = Tally::default();
     let mut rng = Rng::new(1);
     for _ in 0..100 {
-        tally.try_mutant(&mut rng, &given, 50_000);
+        tally.try_mutant(&mut rng, given, 50_000);
         tally.try_mutant(&mut rng, compiled.program().unwrap(), 50_000);
     }
     println!("{tally:?}");

@@ -285,18 +285,16 @@ fn compile_ruleset() {
 
 #[test]
 fn validator_kernel() {
-    if !skip::without_kernel() {
-        let tally = on_random_bytes(property::validator_kernel, 500);
-        assert_eq!(tally["accepted"], seeds::share(500), "{tally:?}");
-    }
+    skip::unless_kernel();
+    let tally = on_random_bytes(property::validator_kernel, 500);
+    assert_eq!(tally["accepted"], seeds::share(500), "{tally:?}");
 }
 
 #[test]
 fn interpreter_kernel() {
-    if !skip::without_kernel() {
-        let tally = on_random_bytes(property::interpreter_kernel, 500);
-        assert_eq!(tally["the same"], seeds::share(500), "{tally:?}");
-    }
+    skip::unless_kernel();
+    let tally = on_random_bytes(property::interpreter_kernel, 500);
+    assert_eq!(tally["the same"], seeds::share(500), "{tally:?}");
 }
 
 #[test]

@@ -33,9 +33,7 @@ fn policies_mean_what_kafel_makes_of_them() {
         ("peers/firecracker-kafel-vmm.bpf", "peers/fc-vmm.pol.json"),
     ];
     for (program, policy) in cases {
-        let Some(text) = texts::kafel(policy) else {
-            return;
-        };
+        let text = texts::kafel(policy);
         assert!(corpus::is_program(&read(&text), program), "{program}");
     }
     let ruleset = read(&texts::kafel_306());
@@ -44,11 +42,9 @@ fn policies_mean_what_kafel_makes_of_them() {
 
 #[test]
 fn every_policy_of_the_corpus_is_read() {
-    let Some(names) = corpus::files("kafel", ".policy") else {
-        return;
-    };
+    let names = corpus::files("kafel", ".policy");
     for name in names {
-        read(&corpus::text(&name).expect("the file is there"));
+        read(&corpus::text(&name));
     }
 }
 

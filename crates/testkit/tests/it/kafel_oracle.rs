@@ -22,15 +22,10 @@ const RANDOM: u64 = 1000;
 const RULES_IN_A_POLICY: usize = 400;
 const CALLS: &str = include_str!("../../../policy/data/kafel-calls.txt");
 
-/// nsjail, unless the test skips.
-fn oracle() -> Option<Nsjail> {
-    if skip::without_live() {
-        return None;
-    }
-    let found = Nsjail::find();
-    found
-        .map_err(|reason| skip::because(Need::Nsjail, reason))
-        .ok()
+/// nsjail; the test ends without it.
+fn oracle() -> Nsjail {
+    skip::unless_live();
+    Nsjail::find().unwrap_or_else(|reason| skip::because(Need::Nsjail, reason))
 }
 
 fn read(text: &str) -> Parsed {
@@ -64,9 +59,7 @@ fn class(nsjail: &Nsjail, text: &str) -> Class {
 
 #[test]
 fn random_policies_are_what_kafel_makes_of_them() {
-    let Some(nsjail) = oracle() else {
-        return;
-    };
+    let nsjail = oracle();
     let mut classes = Classes::default();
     for seed in seeds::selected(0..RANDOM) {
         let text = generate::kafel::kafel(&mut Rng::new(seed));
@@ -116,9 +109,7 @@ fn table() -> BTreeMap<&'static str, Vec<&'static str>> {
 
 #[test]
 fn calls_are_those_that_kafel_knows() {
-    let Some(nsjail) = oracle() else {
-        return;
-    };
+    let nsjail = oracle();
     let table = table();
     let known: Vec<String> = table.keys().map(|name| (*name).to_owned()).collect();
     let unknown = syscall::names().filter(|name| !table.contains_key(name));
@@ -128,9 +119,7 @@ fn calls_are_those_that_kafel_knows() {
 
 #[test]
 fn arguments_are_those_that_kafel_knows() {
-    let Some(nsjail) = oracle() else {
-        return;
-    };
+    let nsjail = oracle();
     let rule = |call: &str, arg: &str| format!("{call} {{ {arg} == 5 }}");
     let (mut known, mut unknown) = (Vec::new(), Vec::new());
     for (call, args) in table() {

@@ -114,13 +114,8 @@ fn lengths(library: &Library, rng: &mut Rng) -> Option<(usize, usize, String)> {
 
 #[test]
 fn lengths_are_those_of_the_systems_library() {
-    let library = match Library::open() {
-        Ok(library) => library,
-        Err(reason) => return skip::because(Need::Peers, reason),
-    };
-    if !cfg!(target_arch = "x86_64") {
-        return skip::because(Need::Peers, "the rules are for x86-64");
-    }
+    let library = Library::open().unwrap_or_else(|reason| skip::because(Need::Peers, reason));
+    skip::unless_x86_64();
     let mut compared = 0;
     let mut differing = BTreeMap::new();
     let mut longest = 0;

@@ -5,6 +5,9 @@
 //! threads of their own, so no test needs a separate process; those that fork thousands of times are in
 //! `../vs_kernel`. `cargo test -p tamis-testkit NAME::` runs one module.
 
+#[macro_use]
+extern crate tamis_testkit;
+
 mod bpf_asm_oracle;
 mod cacheable;
 mod certificates;
@@ -77,6 +80,14 @@ mod systemd;
 mod systemd_oracle;
 mod variables;
 mod widths_vs_kernel;
+
+use std::process::ExitCode;
+
+use tamis_testkit::harness;
+
+fn main() -> ExitCode {
+    harness::main()
+}
 
 /// Some properties of texts bound the allocations of readers.
 #[global_allocator]

@@ -22,6 +22,7 @@ use tamis_prover::{
     equality_by_gates,
 };
 use tamis_rules::Ruleset;
+use tamis_testkit::generate::shape;
 use tamis_testkit::misreadings::{self, Case};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::{corpus, seeds};
@@ -418,17 +419,21 @@ fn decompiled_and_judged(
 
 #[test]
 fn of_real_programs_nothing_wrong_leaves() {
-    let Some(files) = corpus::files("", ".bpf") else {
-        return;
-    };
+    let programs = corpus::all_programs();
+    nothing_wrong_leaves(programs.into_iter().map(|(_, program)| program).collect());
+}
+
+#[test]
+fn of_programs_of_real_shapes_nothing_wrong_leaves() {
+    let programs = shape::programs().into_iter().map(|(_, program)| program);
+    nothing_wrong_leaves(programs.collect());
+}
+
+fn nothing_wrong_leaves(mut programs: Vec<Program>) {
     /// Longer programs take too long with many misreadings.
     const MAX_INSNS: usize = 120;
     const TRIES: u64 = 400;
-    let programs = files.iter().filter_map(|file| {
-        let program = corpus::program(file).expect("the listed file is there");
-        (program.len() <= MAX_INSNS).then_some(program)
-    });
-    let programs: Vec<Program> = programs.collect();
+    programs.retain(|program| program.len() <= MAX_INSNS);
     let mut caught: BTreeMap<(Way, Caught), u64> = BTreeMap::new();
     for seed in seeds::selected(0..TRIES) {
         let mut rng = Rng::new(seed);
@@ -465,9 +470,15 @@ fn of_real_programs_nothing_wrong_leaves() {
 
 #[test]
 fn of_real_policies_nothing_wrong_is_compiled() {
-    let Some(policies) = fuzz_corpus::policies() else {
-        return;
-    };
+    nothing_wrong_is_compiled(fuzz_corpus::policies());
+}
+
+#[test]
+fn of_policies_of_real_shapes_nothing_wrong_is_compiled() {
+    nothing_wrong_is_compiled(shape::policies());
+}
+
+fn nothing_wrong_is_compiled(policies: Vec<(String, Ruleset)>) {
     /// Longer programs take too long with gates alone.
     const MAX_GATES_INSNS: usize = 60;
     const TRIES: u64 = 150;

@@ -201,10 +201,7 @@ fn inputs(program: &Program, ruleset: &Ruleset, rng: &mut Rng) -> Vec<SeccompDat
 
 #[test]
 fn random_profiles_mean_the_same_to_libseccomp() {
-    let library = match Library::open() {
-        Ok(library) => library,
-        Err(reason) => return skip::because(Need::Peers, reason),
-    };
+    let library = Library::open().unwrap_or_else(|reason| skip::because(Need::Peers, reason));
     let mut tally = Tally::default();
     for seed in seeds::selected(0..PROFILES) {
         let mut rng = Rng::new(seed);

@@ -11,6 +11,7 @@ use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
+use tamis_testkit::generate::shape;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip;
@@ -130,13 +131,18 @@ fn optimising_again_finds_nothing_worse() {
 
 #[test]
 fn every_program_of_the_corpus_is_laid_out_anew_or_best_already() {
-    let Some(names) = corpus::programs() else {
-        return;
-    };
+    laid_out_anew_or_best_already(corpus::real_programs());
+}
+
+#[test]
+fn programs_of_real_shapes_are_laid_out_anew_or_best_already() {
+    laid_out_anew_or_best_already(shape::programs());
+}
+
+fn laid_out_anew_or_best_already(programs: Vec<(String, Program)>) {
     let mut rng = Rng::new(0);
-    for name in names.into_iter().step_by(seeds::every(3)) {
-        let insns = corpus::insns(&name).expect("the listed file is there");
-        let stack = [Program::new(insns, Endian::Little).expect("a corpus program is valid")];
+    for (name, program) in programs.into_iter().step_by(seeds::every(3)) {
+        let stack = [program];
         let result = optimised(&stack, Objective::Length, Split::Never);
         let is_unliftable = |it: &Rejected| matches!(it.why, RejectionReason::Unliftable(_));
         assert!(!result.rejected().iter().any(is_unliftable), "{name}");
@@ -147,14 +153,8 @@ fn every_program_of_the_corpus_is_laid_out_anew_or_best_already() {
 
 #[test]
 fn the_filters_of_a_hardened_service_become_one() {
-    let Some(names) = corpus::files("systemd/stack", ".bpf") else {
-        return;
-    };
-    let insns = names.iter().map(|name| corpus::insns(name));
-    let stack: Vec<Program> = insns
-        .map(|insns| Program::new(insns.expect("the listed file is there"), Endian::Little))
-        .collect::<Result<_, _>>()
-        .expect("a corpus program is valid");
+    let names = corpus::files("systemd/stack", ".bpf");
+    let stack: Vec<Program> = names.iter().map(|name| corpus::program(name)).collect();
     let result = optimised(&stack, Objective::Steps, Split::Never);
     let [program] = result.programs() else {
         panic!("one filter");
@@ -382,9 +382,7 @@ fn harmless(rng: &mut Rng) -> Ruleset {
 
 #[test]
 fn the_running_kernel_answers_alike_for_the_stack_and_for_what_became_of_it() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     for seed in seeds::selected(0..48) {
         let mut rng = Rng::new(seed);
         let rulesets: Vec<Ruleset> = (0..rng.range(2..=4)).map(|_| harmless(&mut rng)).collect();

@@ -12,6 +12,7 @@ use tamis_prover::{Answer, Equality, Limits, Space, Subject, decide};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::program::{data, program as random_program};
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
+use tamis_testkit::generate::shape;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
@@ -34,12 +35,17 @@ fn assert_equal(left: &Program, right: &Program, name: &str) {
 
 #[test]
 fn programs_of_other_compilers_keep_their_meaning_and_never_get_longer() {
-    let Some(names) = corpus::programs() else {
-        return;
-    };
+    all_keep_their_meaning(corpus::real_programs());
+}
+
+#[test]
+fn programs_of_real_shapes_keep_their_meaning_and_never_get_longer() {
+    all_keep_their_meaning(shape::programs());
+}
+
+fn all_keep_their_meaning(programs: Vec<(String, Program)>) {
     let (mut before, mut after) = (0, 0);
-    for name in names {
-        let program = corpus::program(&name).expect("the listed file is there");
+    for (name, program) in programs {
         let optimised =
             stages::optimise(&program, &BYTECODE_PASSES, &mut PassCx::new(None)).into_unproven();
         assert!(optimised.len() <= program.len(), "{name}");
@@ -52,11 +58,16 @@ fn programs_of_other_compilers_keep_their_meaning_and_never_get_longer() {
 
 #[test]
 fn a_second_run_over_a_program_of_another_compiler_changes_nothing() {
-    let Some(names) = corpus::programs() else {
-        return;
-    };
-    for name in names {
-        let program = corpus::program(&name).expect("the listed file is there");
+    a_second_run_changes_nothing(corpus::real_programs());
+}
+
+#[test]
+fn a_second_run_over_a_program_of_a_real_shape_changes_nothing() {
+    a_second_run_changes_nothing(shape::programs());
+}
+
+fn a_second_run_changes_nothing(programs: Vec<(String, Program)>) {
+    for (name, program) in programs {
         let mut graph = Cfg::from_program(&program);
         graph =
             stages::run_on_graph(graph, &BYTECODE_PASSES, &mut PassCx::new(None)).into_unproven();

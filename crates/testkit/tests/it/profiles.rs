@@ -127,8 +127,8 @@ fn a_hundred_mistakes_are_reported_of_any_number() {
     assert_eq!(read(&json).diagnostics.len(), 100);
 }
 
-/// The file that a tool writes when it traces [`COPY`]; `None`, with a message, if it can't.
-fn table(need: Need, tool: &str, args: &[&str]) -> Option<String> {
+/// The file that a tool writes when it traces [`COPY`]; the test ends if it can't.
+fn table(need: Need, tool: &str, args: &[&str]) -> String {
     let name = format!("profiles-{tool}-{}.txt", args.concat());
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut watch = Command::new(tool);
@@ -136,10 +136,9 @@ fn table(need: Need, tool: &str, args: &[&str]) -> Option<String> {
     let output = watch.output();
     let text = fs::read_to_string(&path).unwrap_or_default();
     if output.is_ok_and(|output| output.status.success()) && !text.is_empty() {
-        return Some(text);
+        return text;
     }
-    skip::because(need, format_args!("{tool} can't watch a program here"));
-    None
+    skip::because(need, format_args!("{tool} can't watch a program here"))
 }
 
 fn count(profile: &Profile, name: &str) -> u64 {
@@ -152,9 +151,7 @@ const COPY: [&str; 5] = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=12
 
 #[test]
 fn tables_of_strace_mean_what_they_say() {
-    if env::consts::ARCH != "x86_64" {
-        return skip::because(Need::Peers, "the calls of dd are known on x86_64 only");
-    }
+    skip::unless_x86_64();
     let columns = "errors,calls,name";
     for args in [
         vec!["-c"],
@@ -162,9 +159,7 @@ fn tables_of_strace_mean_what_they_say() {
         vec!["-c", "-S", "calls"],
         vec!["-c", "-U", columns],
     ] {
-        let Some(text) = table(Need::Peers, "strace", &args) else {
-            return;
-        };
+        let text = table(Need::Peers, "strace", &args);
         let reading = read(&text);
         assert_eq!(reading.format, Some(Format::Strace), "{text}");
         let profile = reading.profile.unwrap_or_else(|| panic!("{text}"));
@@ -182,9 +177,7 @@ fn tables_of_strace_mean_what_they_say() {
 
 #[test]
 fn logs_of_perf_mean_what_they_say() {
-    let Some(text) = table(Need::Tracing, "perf", &["trace"]) else {
-        return;
-    };
+    let text = table(Need::Tracing, "perf", &["trace"]);
     let reading = read(&text);
     assert_eq!(reading.format, Some(Format::PerfLog), "{text}");
     let profile = reading.profile.unwrap_or_else(|| panic!("{text}"));
@@ -204,9 +197,7 @@ fn logs_of_perf_mean_what_they_say() {
 
 #[test]
 fn dockers_profile_is_refused_as_counts() {
-    let Some(text) = corpus::text("docker/docker-default-x86_64.json") else {
-        return;
-    };
+    let text = corpus::text("docker/docker-default-x86_64.json");
     let reading = read(&text);
     assert!(reading.profile.is_none());
     assert_eq!(reading.diagnostics[0].code.id, "TM0613");
@@ -234,12 +225,8 @@ fn a_million_calls_are_bounded() {
 
 #[test]
 fn summaries_of_perf_mean_what_they_say() {
-    if env::consts::ARCH != "x86_64" {
-        return skip::because(Need::Peers, "the calls of dd are known on x86_64 only");
-    }
-    let Some(text) = table(Need::Tracing, "perf", &["trace", "-s"]) else {
-        return;
-    };
+    skip::unless_x86_64();
+    let text = table(Need::Tracing, "perf", &["trace", "-s"]);
     let reading = read(&text);
     assert_eq!(reading.format, Some(Format::Perf), "{text}");
     let profile = reading.profile.unwrap_or_else(|| panic!("{text}"));
@@ -255,9 +242,7 @@ fn summaries_of_perf_mean_what_they_say() {
 
 #[test]
 fn real_frequency_files_are_read() {
-    let Some(text) = corpus::text("minijail/common_device.frequency") else {
-        return;
-    };
+    let text = corpus::text("minijail/common_device.frequency");
     let reading = read(&text);
     assert_eq!(reading.format, Some(Format::Frequency));
     let profile = reading.profile.expect("a real file");

@@ -6,6 +6,7 @@ use tamis_abi::{Arch, Endian};
 use tamis_bpf::{Insn, Program, forms};
 use tamis_diag::{Sources, render};
 use tamis_testkit::corpus;
+use tamis_testkit::generate::shape;
 
 /// The texts of a program, with the names of their forms.
 fn texts(insns: &[Insn]) -> Vec<(&'static str, String)> {
@@ -47,15 +48,18 @@ fn texts(insns: &[Insn]) -> Vec<(&'static str, String)> {
 
 #[test]
 fn every_program_of_the_corpus_survives_every_form() {
-    let Some(names) = corpus::files("", ".bpf") else {
-        return;
-    };
+    all_survive_every_form(corpus::all_programs(), 500);
+}
+
+#[test]
+fn programs_of_real_shapes_survive_every_form() {
+    all_survive_every_form(shape::programs(), 50);
+}
+
+fn all_survive_every_form(programs: Vec<(String, Program)>, least: usize) {
     let mut read = 0;
-    for name in names {
-        let insns = corpus::insns(&name).expect("the listed file is there");
-        if Program::new(insns.clone(), Endian::Little).is_err() {
-            continue;
-        }
+    for (name, program) in programs {
+        let insns = program.insns().to_vec();
         for (form, text) in texts(&insns) {
             let mut sources = Sources::new();
             let source = sources.add("program.txt", text.as_str());
@@ -72,5 +76,5 @@ fn every_program_of_the_corpus_survives_every_form() {
         }
     }
     println!("{read} texts");
-    assert!(read > 500, "{read}");
+    assert!(read > least, "{read}");
 }

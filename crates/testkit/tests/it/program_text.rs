@@ -71,11 +71,9 @@ fn of_lists_that_are_no_programs() {
 
 #[test]
 fn of_every_program_of_the_corpus() {
-    let Some(names) = corpus::files("", ".bpf") else {
-        return;
-    };
+    let names = corpus::files("", ".bpf");
     for name in names {
-        let insns = corpus::insns(&name).expect("the listed file is there");
+        let insns = corpus::insns(&name);
         assert_round_trip(&insns, &name);
         Program::new(insns, Endian::Little).unwrap_or_else(|invalid| panic!("{name}: {invalid}"));
     }

@@ -9,6 +9,7 @@ use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::mutant::mutant;
 use tamis_testkit::generate::program::program;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
+use tamis_testkit::generate::shape;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::tally::Tally;
@@ -166,15 +167,17 @@ fn mutants_of_random_programs() {
 
 #[test]
 fn mutants_of_real_programs() {
-    let Some(files) = corpus::files("", ".bpf") else {
-        return;
-    };
+    judge_mutants(corpus::all_programs(), 300);
+}
+
+#[test]
+fn mutants_of_programs_of_real_shapes() {
+    judge_mutants(shape::programs(), 10);
+}
+
+fn judge_mutants(programs: Vec<(String, Program)>, least: u32) {
     let mut tally = Tally::default();
-    for (seed, file) in files.iter().enumerate() {
-        let insns = corpus::insns(file).expect("the listed file is there");
-        let Ok(program) = Program::new(insns, Endian::Little) else {
-            continue;
-        };
+    for (seed, (_, program)) in programs.into_iter().enumerate() {
         let mut rng = Rng::new(seed as u64);
         for _ in 0..4 {
             let mut space = Space::new(CORPUS_LIMITS);
@@ -187,5 +190,5 @@ fn mutants_of_real_programs() {
         }
     }
     println!("{tally:?}");
-    assert!(tally.different > seeds::least(300), "{tally:?}");
+    assert!(tally.different > seeds::least(least), "{tally:?}");
 }

@@ -7,6 +7,7 @@ use tamis_bpf::{Op, Program, Test};
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
+use tamis_testkit::generate::shape;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::sabotage::{self, STACKS};
 use tamis_testkit::seeds;
@@ -74,12 +75,20 @@ fn every_sabotage_of_the_sample_is_rejected() {
 
 #[test]
 fn sabotages_of_real_programs_are_rejected() {
-    let Some(files) = corpus::files("", ".bpf") else {
-        return;
-    };
+    all_are_rejected(
+        corpus::all_programs().into_iter().step_by(12).collect(),
+        300,
+    );
+}
+
+#[test]
+fn sabotages_of_programs_of_real_shapes_are_rejected() {
+    all_are_rejected(shape::programs(), 100);
+}
+
+fn all_are_rejected(programs: Vec<(String, Program)>, least: usize) {
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
-    for file in files.iter().step_by(12) {
-        let program = corpus::program(file).expect("the listed file is there");
+    for (_, program) in programs {
         for sabotage in sabotage::all() {
             let results = sabotage.results(&program);
             let step = results.len() / seeds::share(MAX_PLACES).max(1) + 1;
@@ -96,7 +105,7 @@ fn sabotages_of_real_programs_are_rejected() {
         println!("{name:36} {tally:?}");
     }
     let rejected: usize = tallies.values().map(|tally| tally.rejected).sum();
-    assert!(rejected > seeds::least(300), "{rejected}");
+    assert!(rejected > seeds::least(least), "{rejected}");
 }
 
 /// A filter that returns these actions for some numbers and allows the rest.

@@ -31,9 +31,7 @@ fn verdicts_are_those_of_z3() {
         })
         .collect();
     let references: Vec<(&Program, &Program)> = pairs.iter().map(|(l, r)| (l, r)).collect();
-    let Some(answers) = smt::ask_z3(&smt::differences(&references)) else {
-        return;
-    };
+    let answers = smt::ask_z3(&smt::differences(&references));
     assert_eq!(answers.len(), pairs.len(), "{:?}", answers.first());
     let mut compared = [0, 0];
     for (seed, ((left, right), answer)) in pairs.iter().zip(&answers).enumerate() {

@@ -68,8 +68,8 @@ fn output(script: &str, words: &[&Path], modules: Option<&Path>) -> String {
     String::from_utf8(output.stdout).expect("the script prints UTF-8")
 }
 
-/// Skips without Debian's module.
-fn without_module() -> bool {
+/// Ends the test without Debian's module.
+fn unless_module() {
     let mut command = Command::new(PYTHON);
     command.args(["-c", "import seccomp"]);
     command.env_remove("PYTHONPATH");
@@ -78,14 +78,11 @@ fn without_module() -> bool {
     if !is_there {
         skip::because(Need::PythonSeccomp, "no x86-64 or no Python with `seccomp`");
     }
-    !is_there
 }
 
 #[test]
 fn lines_of_python_give_what_they_give_with_debians_module() {
-    if without_module() {
-        return;
-    }
+    unless_module();
     let lib = installation("python-lines");
     let cases = scripts().join("cases.txt");
     let theirs = output("cases.py", &[&cases], None);
@@ -109,9 +106,8 @@ fn lines_of_python_give_what_they_give_with_debians_module() {
 
 #[test]
 fn loaded_filters_and_supervisors_do_what_they_do_with_debians_module() {
-    if without_module() || skip::without_kernel() {
-        return;
-    }
+    unless_module();
+    skip::unless_kernel();
     let lib = installation("python-loaded");
     let theirs = output("loaded.py", &[], None);
     let ours = output("loaded.py", &[], Some(&lib.join("python3")));
@@ -121,9 +117,7 @@ fn loaded_filters_and_supervisors_do_what_they_do_with_debians_module() {
 
 #[test]
 fn what_libseccomp_added_later_works() {
-    if without_module() {
-        return;
-    }
+    unless_module();
     let lib = installation("python-later");
     let printed = output("later.py", &[], Some(&lib.join("python3")));
     assert_eq!(
@@ -132,8 +126,8 @@ fn what_libseccomp_added_later_works() {
     );
 }
 
-/// Whether a script can't run: it needs Python 3.8, the numbers of x86-64 and a kernel that takes filters.
-fn without_python() -> bool {
+/// Ends the test if a script can't run: it needs Python 3.8, the numbers of x86-64 and a kernel that takes filters.
+fn unless_python() {
     let mut command = Command::new(PYTHON);
     command.args(["-c", "import sys; sys.exit(sys.version_info < (3, 8))"]);
     let asked = child::output(&mut command);
@@ -141,14 +135,12 @@ fn without_python() -> bool {
     if !is_there {
         skip::because(Need::PythonSeccomp, "no x86-64 or no Python");
     }
-    !is_there || skip::without_live()
+    skip::unless_live();
 }
 
 #[test]
 fn names_of_the_main_branch_are_there_with_its_library_only() {
-    if without_python() {
-        return;
-    }
+    unless_python();
     let reference = installation("python-reference");
     let printed = output("next.py", &[], Some(&reference.join("python3")));
     assert_eq!(printed, "names: [False, False]\n");

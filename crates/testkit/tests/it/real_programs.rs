@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command as Plain;
 
-use tamis_abi::{Action, ActionKind, Arch, Endian, Nr, SeccompData, syscall};
+use tamis_abi::{Action, ActionKind, Arch, Nr, SeccompData, syscall};
 use tamis_bpf::{Program, Stack, interp};
 use tamis_compiler::compile;
 use tamis_diag::Sources;
@@ -16,31 +16,23 @@ use tamis_policy::oci;
 use tamis_testkit::corpus;
 use tamis_testkit::skip::{self, Need};
 
-/// Docker's filter; `None`, with a message, if it can't be made or installed here.
+/// Docker's filter; the test ends if it can't be made or installed here.
 #[track_caller]
-fn docker() -> Option<Program> {
-    if tamis_abi::host::arch() != Some(Arch::X86_64) {
-        skip::because(
-            Need::Live,
-            "the corpus has Docker's profile for x86-64 only",
-        );
-        return None;
-    }
-    if skip::without_live() {
-        return None;
-    }
-    let text = corpus::text("docker/docker-default-x86_64.json")?;
+fn docker() -> Program {
+    skip::unless_x86_64();
+    skip::unless_live();
+    let text = corpus::text("docker/docker-default-x86_64.json");
     let mut sources = Sources::new();
     let source = sources.add("docker-default-x86_64.json", text);
     let profile = oci::parse(&sources, source, &oci::OciOptions::docker(Arch::X86_64));
     let ruleset = profile.parsed.ruleset.expect("the profile is valid");
     let compiled = compile(&ruleset, &tamis_compiler::CompileOptions::default());
-    Some(compiled.expect("it compiles").program().unwrap().clone())
+    compiled.expect("it compiles").program().unwrap().clone()
 }
 
-/// Whether a program exists and works without a filter; prints a message if not.
+/// Ends the test unless a program exists and works without a filter.
 #[track_caller]
-fn works(words: &[&str]) -> bool {
+fn unless_works(words: &[&str]) {
     let output = Plain::new(words[0]).args(&words[1..]).output();
     let is_fine = output.is_ok_and(|output| output.status.success());
     if !is_fine {
@@ -49,7 +41,6 @@ fn works(words: &[&str]) -> bool {
             format_args!("`{}` doesn't work here", words.join(" ")),
         );
     }
-    is_fine
 }
 
 /// An empty directory of this test.
@@ -87,9 +78,7 @@ fn output_of(name: &str, script: &str, filters: Vec<Program>) -> (Ended, String)
 /// A script behaves under Docker's filter as without it.
 #[track_caller]
 fn unharmed(name: &str, script: &str) {
-    let Some(filter) = docker() else {
-        return;
-    };
+    let filter = docker();
     let free = output_of(name, script, vec![]);
     assert_eq!(
         free.0,
@@ -103,9 +92,7 @@ fn unharmed(name: &str, script: &str) {
 /// A script with a command that fails under Docker's filter, with a message.
 #[track_caller]
 fn denied(name: &str, script: &str) {
-    let Some(filter) = docker() else {
-        return;
-    };
+    let filter = docker();
     let script = format!("if {script} 2> out; then exit 9; else exit 3; fi");
     let (ended, text) = output_of(name, &script, vec![filter]);
     assert_eq!(ended, Ended::Exited(3), "{name}: {text}");
@@ -124,22 +111,20 @@ fn ls() {
 
 #[test]
 fn tar() {
-    if works(&["tar", "--version"]) {
-        let script = "mkdir a; seq 9999 > a/b; ln -s b a/c; tar -czf x.tgz a; rm -r a; \
-                      tar -xzf x.tgz; cat a/c > out";
-        unharmed("tar", script);
-    }
+    unless_works(&["tar", "--version"]);
+    let script = "mkdir a; seq 9999 > a/b; ln -s b a/c; tar -czf x.tgz a; rm -r a; \
+                  tar -xzf x.tgz; cat a/c > out";
+    unharmed("tar", script);
 }
 
 #[test]
 fn git() {
-    if works(&["git", "--version"]) {
-        let script = "git init -q r; cd r; seq 99 > f; git add f; \
-                      export GIT_AUTHOR_DATE=2000-01-01T00:00:00Z GIT_COMMITTER_DATE=2000-01-01T00:00:00Z; \
-                      git -c user.name=n -c user.email=e commit -qm m; git gc -q; \
-                      git log --stat > ../out";
-        unharmed("git", script);
-    }
+    unless_works(&["git", "--version"]);
+    let script = "git init -q r; cd r; seq 99 > f; git add f; \
+                  export GIT_AUTHOR_DATE=2000-01-01T00:00:00Z GIT_COMMITTER_DATE=2000-01-01T00:00:00Z; \
+                  git -c user.name=n -c user.email=e commit -qm m; git gc -q; \
+                  git log --stat > ../out";
+    unharmed("git", script);
 }
 
 const PYTHON: &str = r#"
@@ -158,40 +143,34 @@ print(client.recv(99))
 
 #[test]
 fn python() {
-    if works(&["python3", "-c", "import socket, ssl, threading"]) {
-        unharmed("python", &format!("python3 -c '{PYTHON}' > out"));
-    }
+    unless_works(&["python3", "-c", "import socket, ssl, threading"]);
+    unharmed("python", &format!("python3 -c '{PYTHON}' > out"));
 }
 
 #[test]
 fn compiler_and_its_output() {
-    if works(&["cc", "--version"]) {
-        let script = "echo 'int main(void) { return 42; }' > a.c; cc a.c -o a; \
-                      if ./a; then false; else echo $? > out; fi";
-        unharmed("cc", script);
-    }
+    unless_works(&["cc", "--version"]);
+    let script = "echo 'int main(void) { return 42; }' > a.c; cc a.c -o a; \
+                  if ./a; then false; else echo $? > out; fi";
+    unharmed("cc", script);
 }
 
 #[test]
 fn unshare_of_a_user_namespace() {
-    if works(&["unshare", "--version"]) {
-        denied("unshare-U", "unshare -U true");
-        denied("unshare-r", "unshare -r true");
-    }
+    unless_works(&["unshare", "--version"]);
+    denied("unshare-U", "unshare -U true");
+    denied("unshare-r", "unshare -r true");
 }
 
 #[test]
 fn mount() {
-    if works(&["mount", "--version"]) {
-        // util-linux prints "permission denied" for EPERM; the errno shows the kernel's error.
-        let Some(filter) = docker() else {
-            return;
-        };
-        let script = "mkdir m; if mount -t tmpfs none m 2> out; then exit 9; else exit 3; fi";
-        let (ended, text) = output_of("mount", script, vec![filter]);
-        assert_eq!(ended, Ended::Exited(3), "{text}");
-        assert!(text.contains("permission denied"), "{text}");
-    }
+    unless_works(&["mount", "--version"]);
+    // util-linux prints "permission denied" for EPERM; the errno shows the kernel's error.
+    let filter = docker();
+    let script = "mkdir m; if mount -t tmpfs none m 2> out; then exit 9; else exit 3; fi";
+    let (ended, text) = output_of("mount", script, vec![filter]);
+    assert_eq!(ended, Ended::Exited(3), "{text}");
+    assert!(text.contains("permission denied"), "{text}");
 }
 
 /// The calls and arguments whose errors are checked in a process under the filter.
@@ -210,14 +189,9 @@ const DENIED: [(&str, [u64; 2]); 9] = [
 /// A program that makes calls by number gets the errors of libseccomp's program.
 #[test]
 fn denied_calls_have_the_errno_of_the_profile() {
-    if !works(&["python3", "-c", "import ctypes"]) {
-        return;
-    }
-    let theirs = corpus::insns("docker/docker-libseccomp-opt2.bpf");
-    let (Some(filter), Some(theirs)) = (docker(), theirs) else {
-        return;
-    };
-    let theirs = Program::new(theirs, Endian::Little).expect("libseccomp's program is valid");
+    unless_works(&["python3", "-c", "import ctypes"]);
+    let filter = docker();
+    let theirs = corpus::program("docker/docker-libseccomp-opt2.bpf");
     let mut script = String::from(
         "import ctypes\nc = ctypes.CDLL(None, use_errno=True)\n\
          def call(*args): return c.syscall(*map(ctypes.c_ulong, args)) == -1 and ctypes.get_errno()\n",
@@ -252,12 +226,8 @@ fn errno_of(program: &Program, nr: u32, [first, second]: [u64; 2]) -> u16 {
 /// Bubblewrap takes the raw program from a descriptor.
 #[test]
 fn bubblewrap_takes_the_raw_program() {
-    if !works(&["bwrap", "--bind", "/", "/", "true"]) {
-        return;
-    }
-    let Some(filter) = docker() else {
-        return;
-    };
+    unless_works(&["bwrap", "--bind", "/", "/", "true"]);
+    let filter = docker();
     let directory = empty_directory("bwrap-filter");
     let path = directory.join("docker.bpf");
     fs::write(&path, filter.to_bytes()).expect("a file is written");

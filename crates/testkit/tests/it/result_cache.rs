@@ -4,6 +4,7 @@ use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bpf::{Insn, Op, Operand, Program, Stack};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::program::{data, program};
+use tamis_testkit::generate::shape;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_vm::cache::{Plan, Table};
@@ -97,12 +98,17 @@ fn about_numbers(rng: &mut Rng, body_insns: usize) -> Program {
 
 #[test]
 fn of_the_corpus() {
-    let Some(names) = corpus::files("", ".bpf") else {
-        return;
-    };
+    assert_all_cached(corpus::all_programs());
+}
+
+#[test]
+fn of_shapes_of_the_corpus() {
+    assert_all_cached(shape::programs());
+}
+
+fn assert_all_cached(programs: Vec<(String, Program)>) {
     let mut rng = Rng::new(0x636f_7270);
-    for name in names {
-        let program = corpus::program(&name).expect("the listed file is there");
+    for (_, program) in programs {
         if !program.is_installable() {
             continue;
         }
@@ -116,9 +122,7 @@ fn of_the_corpus() {
 /// argument.
 #[test]
 fn of_dockers_filter() {
-    let Some(program) = corpus::program("docker/docker-libseccomp-opt1.bpf") else {
-        return;
-    };
+    let program = corpus::program("docker/docker-libseccomp-opt1.bpf");
     let table = Table::new(&Stack::from(program.clone()));
     let residuals = table.residuals().iter().filter(|one| one.pc.0 != 0);
     for residual in residuals {

@@ -126,13 +126,8 @@ fn compare(library: &Library, rng: &mut Rng, tally: &mut Tally) {
 
 #[test]
 fn rules_are_refused_as_by_libseccomp() {
-    let library = match Library::open() {
-        Ok(library) => library,
-        Err(reason) => return skip::because(Need::Peers, reason),
-    };
-    if !cfg!(target_arch = "x86_64") {
-        return skip::because(Need::Peers, "the rules are for x86-64");
-    }
+    let library = Library::open().unwrap_or_else(|reason| skip::because(Need::Peers, reason));
+    skip::unless_x86_64();
     let mut tally = Tally::default();
     for seed in 0..FILTERS {
         compare(&library, &mut Rng::new(seed), &mut tally);

@@ -13,14 +13,8 @@ use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 
 /// A pair of sockets, unless there can be none here.
-fn sockets() -> Option<Packets> {
-    match Packets::new() {
-        Ok(packets) => Some(packets),
-        Err(error) => {
-            skip::because(Need::Live, error);
-            None
-        }
-    }
+fn sockets() -> Packets {
+    Packets::new().unwrap_or_else(|error| skip::because(Need::Live, error))
 }
 
 /// Compares the results for a list and returns whether it is accepted.
@@ -36,9 +30,7 @@ fn agreed(sockets: &Packets, insns: &[Insn]) -> bool {
 
 #[test]
 fn the_checker_on_generated_lists() {
-    let Some(sockets) = sockets() else {
-        return;
-    };
+    let sockets = sockets();
     let mut rng = Rng::new(0x736f_636b);
     let (mut lists, mut accepted) = (0, 0);
     for _ in 0..seeds::share(34_000) {
@@ -56,9 +48,7 @@ fn the_checker_on_generated_lists() {
 
 #[test]
 fn the_checker_on_every_code_with_every_kind_of_constant() {
-    let Some(sockets) = sockets() else {
-        return;
-    };
+    let sockets = sockets();
     let ret = Insn::from(Op::RetImm(0));
     let store = Insn::from(Op::Store(0));
     let places = Ancillary::ALL.map(Ancillary::offset);
@@ -86,9 +76,7 @@ fn the_checker_on_every_code_with_every_kind_of_constant() {
 
 #[test]
 fn the_checker_on_the_longest_lists() {
-    let Some(sockets) = sockets() else {
-        return;
-    };
+    let sockets = sockets();
     for len_insns in [0, 1, 4095, 4096, 4097] {
         let mut insns = vec![Insn::from(Op::Tax); len_insns];
         if let Some(last) = insns.last_mut() {
@@ -100,9 +88,7 @@ fn the_checker_on_the_longest_lists() {
 
 #[test]
 fn the_interpreter_on_generated_programs_and_packets() {
-    let Some(sockets) = sockets() else {
-        return;
-    };
+    let sockets = sockets();
     let mut rng = Rng::new(0x7061_636b);
     let (mut zeros, mut others) = (0, 0);
     for _ in 0..seeds::share(5000) {
@@ -144,9 +130,7 @@ fn the_interpreter_on_generated_programs_and_packets() {
 /// only in the model are not proved equal.
 #[test]
 fn what_the_kernel_distinguishes_is_not_proved_equal() {
-    let Some(sockets) = sockets() else {
-        return;
-    };
+    let sockets = sockets();
     let packet: &[u8] = &[9; 8];
     let [kept, dropped] = [0, LINK_OFFSET].map(|at| {
         let load = Op::LoadData(Load::Absolute(Size::Byte, at));
@@ -165,9 +149,7 @@ fn what_the_kernel_distinguishes_is_not_proved_equal() {
 /// result.
 #[test]
 fn a_load_from_no_device_returns_a() {
-    let Some(sockets) = sockets() else {
-        return;
-    };
+    let sockets = sockets();
     let packet: &[u8] = &[0x98, 0x76, 0x54, 0x32];
     let loaded = Op::LoadData(Load::Absolute(Size::Word, 0));
     for one in [Ancillary::InterfaceIndex, Ancillary::HardwareType] {

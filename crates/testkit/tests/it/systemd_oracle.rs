@@ -176,11 +176,9 @@ struct Oracle {
 }
 
 impl Oracle {
-    /// The machine's, unless the test skips.
-    fn find() -> Option<Oracle> {
-        if skip::without_live() {
-            return None;
-        }
+    /// The machine's; the test ends without one.
+    fn find() -> Oracle {
+        skip::unless_live();
         let found = Systemd::find().and_then(|systemd| {
             if !cfg!(target_arch = "x86_64") {
                 return Err("this machine is not x86_64".to_owned());
@@ -196,9 +194,7 @@ impl Oracle {
                 mask,
             })
         });
-        found
-            .map_err(|reason| skip::because(Need::Systemd, reason))
-            .ok()
+        found.unwrap_or_else(|reason| skip::because(Need::Systemd, reason))
     }
 
     /// Starts units and counts their classes; prints each wrong one.
@@ -351,9 +347,7 @@ fn listings() -> Vec<Unit> {
 
 #[test]
 fn every_call_is_the_filter_that_systemd_installs_for_it() {
-    let Some(oracle) = Oracle::find() else {
-        return;
-    };
+    let oracle = Oracle::find();
     oracle.classes(&listings()).check();
 }
 
@@ -444,13 +438,11 @@ fn exported() -> Vec<Unit> {
 
 #[test]
 fn services_of_the_machine_are_the_filters_that_systemd_installs() {
-    let Some(oracle) = Oracle::find() else {
-        return;
-    };
+    let oracle = Oracle::find();
     let units = services_of_the_machine();
     if units.is_empty() {
         let reason = format!("{SERVICES} has no service with directives that install filters");
-        return skip::because(Need::Systemd, reason);
+        skip::because(Need::Systemd, reason);
     }
     let classes = oracle.classes(&units);
     classes.check();
@@ -459,9 +451,7 @@ fn services_of_the_machine_are_the_filters_that_systemd_installs() {
 
 #[test]
 fn systemd_reads_what_is_exported() {
-    let Some(oracle) = Oracle::find() else {
-        return;
-    };
+    let oracle = Oracle::find();
     let units = exported();
     assert!(units.len() > seeds::least(100), "{}", units.len());
     let classes = oracle.classes(&units);
@@ -473,26 +463,20 @@ fn systemd_reads_what_is_exported() {
 
 #[test]
 fn a_boot_beyond_its_limit_is_ended() {
-    let Some(oracle) = Oracle::find() else {
-        return;
-    };
+    let oracle = Oracle::find();
     let started = oracle.systemd.start(&listings(), Duration::ZERO);
     assert_eq!(started.expect("it can be booted"), None);
 }
 
 #[test]
 fn lines_are_as_long_as_systemd_lets_them_be() {
-    let Some(oracle) = Oracle::find() else {
-        return;
-    };
+    let oracle = Oracle::find();
     oracle.classes(&long_lines()).check();
 }
 
 #[test]
 fn random_units_are_the_filters_that_systemd_installs() {
-    let Some(oracle) = Oracle::find() else {
-        return;
-    };
+    let oracle = Oracle::find();
     println!("{}", oracle.systemd.version);
     let seeds = seeds::selected(0..RANDOM);
     let units: Vec<Unit> = seeds.map(|seed| unit(&mut Rng::new(seed))).collect();

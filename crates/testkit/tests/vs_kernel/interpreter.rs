@@ -73,9 +73,7 @@ fn inputs(rng: &mut Rng, program: &Program, has_i386: bool, count: usize) -> Vec
 
 #[test]
 fn on_generated_programs() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     let programs = seeds::unless_emulated(2500);
     const CALLS: usize = 6;
     let mut rng = Rng::new(0x7669_6d21);
@@ -115,9 +113,7 @@ fn on_generated_programs() {
 
 #[test]
 fn on_the_edges_of_arithmetic() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     const VALUES: [u32; 10] = [
         0,
         1,
@@ -160,9 +156,7 @@ fn on_the_edges_of_arithmetic() {
 
 #[test]
 fn every_action_with_every_kind_of_data() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     // The program returns the call's first argument.
     let ops = [Op::LoadData(16), Op::RetA];
     let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
@@ -185,9 +179,7 @@ fn every_action_with_every_kind_of_data() {
 /// A filter that allows all but a few numbers is tested with every number, without executing calls.
 #[test]
 fn every_number_of_every_table() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     let branch = |k, jt, jf| Op::branch(Test::Ge, k, jt, jf);
     let ops = [
         Op::LoadData(0),
@@ -234,10 +226,7 @@ fn every_number_of_every_table() {
 fn as_filters_of_sockets() {
     let programs = seeds::unless_emulated(4000);
     const INPUTS: usize = 12;
-    let packets = match Packets::new() {
-        Ok(packets) => packets,
-        Err(error) => return skip::because(Need::Live, error),
-    };
+    let packets = Packets::new().unwrap_or_else(|error| skip::because(Need::Live, error));
     let mut rng = Rng::new(0x736f_636b);
     let mut refuted = 0;
     for index in 0..programs {

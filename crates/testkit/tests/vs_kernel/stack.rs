@@ -8,6 +8,7 @@ use tamis_kernel::{Install, InstallError, install};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program::program;
+use tamis_testkit::generate::shape;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip;
@@ -32,9 +33,7 @@ fn answers_argument(index: u32) -> Program {
 
 #[test]
 fn the_strictest_answer_wins_and_then_the_newest() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     let stack = Stack::new((0..4).map(answers_argument).collect()).expect("all are alike");
     let mut rng = Rng::new(0x7374_6163);
     let ret = |rng: &mut Rng| {
@@ -59,19 +58,20 @@ fn the_strictest_answer_wins_and_then_the_newest() {
 /// Real filters, alone and as the stack of a service: verdicts, calls and packets.
 #[test]
 fn filters_of_the_corpus_say_what_the_interpreter_says() {
-    if skip::without_kernel() {
-        return;
-    }
-    let Some(names) = corpus::files("", ".bpf") else {
-        return;
-    };
+    all_say_what_the_interpreter_says(corpus::all_programs());
+}
+
+/// Real filters, alone and as the stack of a service: verdicts, calls and packets.
+#[test]
+fn filters_of_real_shapes_say_what_the_interpreter_says() {
+    all_say_what_the_interpreter_says(shape::programs());
+}
+
+fn all_say_what_the_interpreter_says(programs: Vec<(String, Program)>) {
+    skip::unless_kernel();
     let mut rng = Rng::new(0x636f_7270);
     let (mut calls, mut packets) = (0, 0);
-    for name in names {
-        let insns = corpus::insns(&name).expect("it was listed");
-        let Ok(program) = Program::new(insns, Endian::Little) else {
-            continue;
-        };
+    for (name, program) in programs {
         let near = Neighbourhood::from_programs(&[&program]);
         let inputs: Vec<SeccompData> = (0..60).map(|_| near.draw(&mut rng)).collect();
         let checked = check(&program.into(), &inputs);
@@ -105,9 +105,7 @@ fn how_many_fit(program: &Program) -> usize {
 
 #[test]
 fn as_many_filters_fit_as_the_converted_length_says() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     let mut rng = Rng::new(0x726f_6f6d);
     for _ in seeds::selected(0..60) {
         // The instructions after the first return are never executed, but need memory.

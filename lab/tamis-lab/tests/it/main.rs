@@ -1,6 +1,11 @@
 //! The laboratory's command as its users meet it. `cargo test -p tamis-lab --test it NAME::` runs one module.
 
-use std::process::{Command, Output, Stdio};
+#[macro_use]
+extern crate tamis_testkit;
+
+use std::process::{Command, ExitCode, Output, Stdio};
+
+use tamis_testkit::harness;
 
 mod engines;
 mod help;
@@ -8,6 +13,10 @@ mod packets;
 mod platforms;
 mod reading;
 mod schemas;
+
+fn main() -> ExitCode {
+    harness::main()
+}
 
 /// The program under test.
 const TAMIS_LAB: &str = env!("CARGO_BIN_EXE_tamis-lab");

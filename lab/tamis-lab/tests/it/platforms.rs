@@ -13,9 +13,7 @@ use crate::{TAMIS_LAB, tamis_lab};
 
 #[test]
 fn an_interrupted_measurement_of_platforms_prints_what_was_measured() {
-    if skip::without_live() {
-        return;
-    }
+    skip::unless_live();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("platforms");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
@@ -82,9 +80,7 @@ fn every_platform_is_listed() {
 /// The conformance tests of the platforms have the rest.
 #[test]
 fn a_sandbox_enforces_its_policy_on_every_platform() {
-    if skip::without_kernel() {
-        return;
-    }
+    skip::unless_kernel();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let policy = folder.join("sandbox.tamis");
     let text = "default allow\nbad-arch allow\nnotify uname\nkill-process chdir\n";

@@ -34,11 +34,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     check_as_product("engines eval container-default read --engine threaded --json");
     check_as_product(&format!("packets disasm {filter} --json"));
     check_as_product("ebpf disasm no/such/file --json");
-    if !skip::without_live() {
-        covered.push(check(
-            "platforms --bench --rounds 1 --platform notify --json",
-        ));
-    }
+    covered.push(MEASURED.to_owned());
     for entry in fs::read_dir(own).unwrap() {
         let file = entry.unwrap().file_name().into_string().unwrap();
         assert!(
@@ -46,4 +42,15 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
             "no document was checked against {file}"
         );
     }
+}
+
+/// The document of the test below.
+const MEASURED: &str = "tamis.platforms-bench/1";
+
+#[test]
+fn the_document_of_a_measurement_fits_its_schema() {
+    skip::unless_live();
+    let own = repository().join("lab/schemas");
+    let line = "platforms --bench --rounds 1 --platform notify --json";
+    assert_eq!(schema::check(Path::new(TAMIS_LAB), &own, line), MEASURED);
 }

@@ -8,6 +8,7 @@ use tamis_testkit::corpus;
 use tamis_testkit::generate;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program::{data, program};
+use tamis_testkit::generate::shape;
 use tamis_testkit::guarded::Guarded;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
@@ -20,13 +21,11 @@ const INPUTS: usize = 400;
 /// The packets for each random program.
 const PACKETS: usize = 400;
 
-/// Whether nothing can be compiled here; prints the reason if so.
-pub(super) fn without_jit() -> bool {
-    let refused = tamis_jit::probe().err();
-    if let Some(reason) = &refused {
+/// Ends the test if nothing can be compiled here.
+pub(super) fn unless_jit() {
+    if let Err(reason) = tamis_jit::probe() {
         skip::because(Need::Live, reason);
     }
-    refused.is_some()
 }
 
 fn compile(program: &Program, options: &Options) -> Seccomp {
@@ -40,9 +39,7 @@ fn expected(decoded: &interp::Decoded, call: &SeccompData) -> u32 {
 
 #[test]
 fn random_programs_return_the_same_at_both_ends_of_readable_memory() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let mut guarded = Guarded::page();
     let mut evaluations = 0;
     for seed in seeds::selected(0..2500) {
@@ -94,9 +91,7 @@ fn with_areas(rng: &mut Rng, program: &packet::Program) -> packet::Program {
 
 #[test]
 fn random_programs_of_sockets_read_packets_and_nothing_around_them() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let mut guarded = Guarded::page();
     let mut returned = [0; 2];
     for seed in seeds::selected(0..2500) {
@@ -136,15 +131,18 @@ fn random_programs_of_sockets_read_packets_and_nothing_around_them() {
 
 #[test]
 fn real_programs_return_the_same() {
-    let Some(names) = corpus::files("", ".bpf") else {
-        return;
-    };
-    if without_jit() {
-        return;
-    }
+    all_return_the_same(corpus::all_programs());
+}
+
+#[test]
+fn programs_of_real_shapes_return_the_same() {
+    all_return_the_same(shape::programs());
+}
+
+fn all_return_the_same(programs: Vec<(String, Program)>) {
+    unless_jit();
     let mut compared = 0;
-    for (seed, name) in (0..).zip(names) {
-        let program = corpus::program(&name).expect("the listed file is there");
+    for (seed, (name, program)) in (0..).zip(programs) {
         if !program.is_installable() {
             let refused = Seccomp::compile(&program, &Options::default());
             assert!(matches!(refused, Err(Error::TooLong { .. })), "{name}");
@@ -170,9 +168,7 @@ fn real_programs_return_the_same() {
 
 #[test]
 fn programs_go_on_where_the_table_of_results_ends() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let mut entered = 0;
     for seed in seeds::selected(0..1500) {
         let mut rng = Rng::new(seed);
@@ -276,9 +272,7 @@ fn of_image(image: &[u32; 16]) -> SeccompData {
 
 #[test]
 fn a_run_from_any_of_its_states_ends_the_same() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let mut entries = 0;
     for seed in seeds::selected(0..1000) {
         let mut rng = Rng::new(seed);
@@ -305,9 +299,7 @@ fn a_run_from_any_of_its_states_ends_the_same() {
 /// Filters of a stack, with entries in all of them in any order, have the same results as each alone.
 #[test]
 fn the_filters_of_a_stack_run_alone_and_from_their_entries() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     for seed in seeds::selected(0..200) {
         let mut rng = Rng::new(seed);
         let filters = rng.range(1..=4) as usize;
@@ -340,9 +332,7 @@ fn the_filters_of_a_stack_run_alone_and_from_their_entries() {
 
 #[test]
 fn far_jumps_reach_their_targets() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     // As long as a filter may be: every jump has the same few targets, at all distances.
     for far in [0, 1, 100, 255] {
         let mut ops = vec![Op::LoadData(0)];
@@ -382,9 +372,7 @@ fn what_cannot_be_compiled_is_an_error() {
 
 #[test]
 fn hardened_code_has_no_constant_of_the_program() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let mut rng = Rng::new(1);
     let constants: Vec<u32> = (0..200).map(|_| rng.next_u32()).collect();
     let mut ops = Vec::new();

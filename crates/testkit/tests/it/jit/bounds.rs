@@ -5,7 +5,7 @@ use tamis_bpf::packet::{Extra, Load, Op, Program, Size};
 use tamis_bpf::{Operand, Test};
 use tamis_jit::{Options, Socket};
 
-use super::agreement::without_jit;
+use super::agreement::unless_jit;
 
 fn load(k: u32) -> Op {
     Op::LoadData(Load::Absolute(Size::Byte, k))
@@ -42,9 +42,7 @@ fn bounds(ops: &[Op]) -> (Vec<u32>, Vec<u32>) {
 
 #[test]
 fn loads_ask_for_what_all_ways_need() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let two_loads = |ret| {
         let ops = [
             load(12),
@@ -72,9 +70,7 @@ fn loads_ask_for_what_all_ways_need() {
 
 #[test]
 fn what_is_counted_from_x_is_asked_for_while_x_stays() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let at_x = |between: Op| {
         let header_len = Op::Extra(Extra::LoadXHeaderLen(14));
         bounds(&[

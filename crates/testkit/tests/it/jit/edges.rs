@@ -10,7 +10,7 @@ use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_vm::threaded::Threaded;
 
-use super::agreement::without_jit;
+use super::agreement::unless_jit;
 
 /// The first offsets of the link layer's area and of the network layer's.
 const LINK: u32 = 0xffe0_0000;
@@ -134,9 +134,7 @@ const fn equals(k: u32, jt: u8, jf: u8) -> Op {
 
 #[test]
 fn what_is_asked_for_ahead_ends_no_packet_that_is_long_enough() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let yes = Op::RetImm(7);
     // The farthest load decides if all are made.
     assert_eq!(accepted(&[byte(3), half(20), word(8), yes]), from(22));
@@ -161,9 +159,7 @@ fn what_is_asked_for_ahead_ends_no_packet_that_is_long_enough() {
 
 #[test]
 fn the_header_length_may_be_the_last_byte() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     // X is 4 * (k + 1 & 15).
     for k in [0, 1, 14, 63] {
         let end = k as usize + 1;
@@ -184,9 +180,7 @@ fn the_header_length_may_be_the_last_byte() {
 /// Each load of another X between two loads at X: the second may lie before or behind the first.
 #[test]
 fn what_was_asked_for_from_x_ends_with_x() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let set_slot = |x: u32| [Op::LoadXImm(x), Op::StoreX(3)];
     let after = |old: u32, new: Op, first: u32, second: u32, x: u32| {
         let mut ops = set_slot(x).to_vec();
@@ -227,9 +221,7 @@ fn what_was_asked_for_from_x_ends_with_x() {
 /// X + k is computed modulo 2^32, and then is a place in one of the areas or none.
 #[test]
 fn places_near_the_ends_of_all_areas() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let edges = [0, 0x8000_0000, LINK, NETWORK, 0xffff_f000];
     let mut numbers: Vec<u32> = edges
         .iter()
@@ -312,9 +304,7 @@ fn random_op(rng: &mut Rng, behind: usize) -> Op {
 
 #[test]
 fn random_programs_agree_at_every_length() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let mut judge = Judge::new();
     for seed in seeds::selected(0..24_000) {
         let mut rng = Rng::new(seed);

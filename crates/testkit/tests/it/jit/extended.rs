@@ -15,7 +15,7 @@ use tamis_testkit::guarded::Guarded;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
-use super::agreement::without_jit;
+use super::agreement::unless_jit;
 
 /// A helper that fails for one value in a hundred, and else fills memory.
 fn helpers<'h>() -> Helpers<'h> {
@@ -49,9 +49,7 @@ fn compile(checked: &Checked, options: &Options) -> Extended {
 
 #[test]
 fn random_programs_give_the_same_and_touch_nothing_else() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let layout = Layout::socket_filter();
     let mut guarded = [Guarded::page(), Guarded::page()];
     let (mut results, mut alone, mut faults, mut loops) = (0_u32, 0_u32, 0_u32, 0_u32);
@@ -120,9 +118,7 @@ fn random_programs_give_the_same_and_touch_nothing_else() {
 /// A missing part of an evaluation is the same fault of every engine, with the instruction that needs it.
 #[test]
 fn what_is_missing_is_the_same_fault_of_every_engine() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let text =
         "r6 = *(u32 *)(r1 + 84)\nr2 = 0\nr3 = r10\nr3 += -8\nr4 = 8\ncall 26\nr0 += r6\nexit\n";
     let layout = Layout::socket_filter();
@@ -167,9 +163,7 @@ fn what_is_missing_is_the_same_fault_of_every_engine() {
 /// A loop whose body is longer or shorter than the range of short jumps.
 #[test]
 fn loops_have_exact_jumps() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let mut forms = [0; 2];
     for insns in 1..=60 {
         let body = "r0 += 3\n".repeat(insns);
@@ -194,9 +188,7 @@ fn loops_have_exact_jumps() {
 /// Loops in loops, and a jump over both, each near the reach of short jumps.
 #[test]
 fn loops_in_loops_have_exact_jumps() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     for (inner, outer) in (26..=33).flat_map(|inner| (0..=8).map(move |outer| (inner, outer))) {
         let (in_body, out_body) = ("r0 += 3\n".repeat(inner), "r0 += 1\n".repeat(outer));
         let (in_back, out_back) = (inner + 2, inner + outer + 6);
@@ -218,9 +210,7 @@ fn loops_in_loops_have_exact_jumps() {
 /// Functions of the program and of the host, nested as deep as they may be; addresses that are passed, stored and read.
 #[test]
 fn calls_keep_what_they_must() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let mut helpers = Helpers::none();
     let sum = |[to, len, add, address, four]: [u64; 5], memory: &mut Memory<'_>| {
         let old = memory.bytes(to, len as usize)?.to_vec();
@@ -275,9 +265,7 @@ fn calls_keep_what_they_must() {
 /// A helper that panics ends the evaluation with its panic.
 #[test]
 fn panics_of_helpers_pass_through() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let mut helpers = Helpers::none();
     helpers.register(1, vec![], Box::new(|_, _| panic!("from the helper")));
     let checked = checked(
@@ -297,9 +285,7 @@ fn panics_of_helpers_pass_through() {
 /// One instruction that reaches the context on one way and the stack on the other.
 #[test]
 fn an_access_may_vary() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let text = "*(u64 *)(r10 - 8) = 12345\nr2 = *(u32 *)(r1 + 0)\nr3 = r1\nr3 += 64\nif r2 == 1 goto +6\nr3 = r1\nr3 += 68\n\
                 if r2 == 2 goto +3\nr3 = r10\nif r2 == 3 goto +1\nr3 += 0\nr0 = *(u32 *)(r3 - 8)\nexit\n";
     let words = Field {
@@ -327,9 +313,7 @@ fn an_access_may_vary() {
 
 #[test]
 fn hardened_code_has_no_constant_of_the_program() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let mut rng = Rng::new(1);
     let constants: Vec<u32> = (0..400).map(|_| rng.next_u32()).collect();
     let at = Address {

@@ -8,7 +8,7 @@ use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 
-use super::agreement::without_jit;
+use super::agreement::unless_jit;
 
 const EXPRESSIONS: [&str; 12] = [
     "port 22",
@@ -27,13 +27,8 @@ const EXPRESSIONS: [&str; 12] = [
 
 #[test]
 fn real_expressions_return_the_same() {
-    let libpcap = match Libpcap::open() {
-        Ok(libpcap) => libpcap,
-        Err(reason) => return skip::because(Need::Peers, reason),
-    };
-    if without_jit() {
-        return;
-    }
+    let libpcap = Libpcap::open().unwrap_or_else(|reason| skip::because(Need::Peers, reason));
+    unless_jit();
     let mut matches = 0;
     for (seed, expression) in (0..).zip(EXPRESSIONS) {
         let insns = libpcap.compile(expression).expect("a legal expression");

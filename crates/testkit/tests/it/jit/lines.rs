@@ -13,7 +13,7 @@ use tamis_testkit::generate;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
-use super::agreement::without_jit;
+use super::agreement::unless_jit;
 
 const LINE_BYTES: u64 = 32;
 
@@ -63,9 +63,7 @@ fn extended(rng: &mut Rng, options: &Options) -> Option<(bool, Extended)> {
 
 #[test]
 fn no_jump_crosses_a_line_or_ends_with_it() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let (mut count, mut loops) = (0, 0);
     for seed in seeds::selected(0..1000) {
         let mut rng = Rng::new(seed);

@@ -7,7 +7,7 @@ use tamis_abi::Endian;
 use tamis_bpf::{AluOp, Insn, Op, Operand, Program};
 use tamis_jit::{Options, Seccomp};
 
-use super::agreement::without_jit;
+use super::agreement::unless_jit;
 
 /// The mappings of this process: addresses and access, such as `r-xp`.
 fn mappings() -> Vec<(Range<usize>, String)> {
@@ -29,9 +29,7 @@ fn access(mappings: &[(Range<usize>, String)], address: usize) -> Option<String>
 
 #[test]
 fn code_is_readable_and_executable_between_inaccessible_pages() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     // More than a page of code.
     let add = Insn::from(Op::Alu(AluOp::Add, Operand::K(0x1234_5678)));
     let insns = [add].repeat(2000).into_iter().chain([Op::RetA.into()]);
@@ -54,9 +52,7 @@ fn code_is_readable_and_executable_between_inaccessible_pages() {
 
 #[test]
 fn a_dropped_program_leaves_no_mapping() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let program = Program::new(vec![Op::RetImm(1).into()], Endian::Little).expect("legal");
     // Other tests map memory meanwhile, but not tens of thousands of pages: the kernel permits 65,530 mappings.
     for _ in 0..30_000 {

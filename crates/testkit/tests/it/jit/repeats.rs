@@ -9,7 +9,7 @@ use tamis_testkit::guarded::Guarded;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 
-use super::agreement::without_jit;
+use super::agreement::unless_jit;
 
 /// The places of packets that programs look at, the same in the link layer's area, and places that are nowhere.
 const PLACES: [u32; 6] = [2, 3, 4, 0xffe0_0003, 0xfff0_0001, 0x8000_0000];
@@ -77,9 +77,7 @@ fn program(rng: &mut Rng) -> Program {
 
 #[test]
 fn programs_that_repeat_themselves_return_the_same() {
-    if without_jit() {
-        return;
-    }
+    unless_jit();
     let mut guarded = Guarded::page();
     let (mut evaluations, mut others) = (0, 0);
     for seed in seeds::selected(0..16_000) {

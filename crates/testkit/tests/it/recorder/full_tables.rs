@@ -1,6 +1,6 @@
 //! More values than a recorder has room for: what is known isn't taken for all.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tamis_abi::Arch;
@@ -8,9 +8,9 @@ use tamis_platform::{Guest, Options};
 use tamis_recorder::Recording;
 use tamis_recorder::caught::Counting;
 use tamis_recorder::ebpf;
-use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains;
 
+use super::backends::platform;
 use super::support::{call, recorded, recorder};
 
 /// More than the pairs of an argument and its value that are told apart.
@@ -36,29 +36,31 @@ fn check(name: &str, recording: &Recording) {
     assert!(recording.lost.counts >= lost, "{name}");
 }
 
-#[test]
-fn values_without_room_are_stored_as_lost() {
-    let folder = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), "full-tables");
-    let Some(program) = toolchains::C.build(&folder, PROGRAM) else {
-        return;
-    };
+fn program(name: &str) -> PathBuf {
+    let folder = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), name);
+    let program = toolchains::C.build(&folder, PROGRAM);
     assert!(Command::new(&program).status().expect("it runs").success());
+    program
+}
+
+#[test]
+fn programs_in_the_kernel_store_values_without_room_as_lost() {
     let options = ebpf::Options {
         values: true,
         ..ebpf::Options::default()
     };
-    if let Some(recorder) = recorder(options) {
-        check("ebpf", &recorded(&recorder, &program, &[]).0);
-    }
-    let notify = tamis_platform::by_name("notify").expect("it has this name");
-    if let Err(unavailable) = notify.probe() {
-        skip::because(Need::Live, unavailable);
-        return;
-    }
+    let recorder = recorder(options);
+    let program = program("full-tables-ebpf");
+    check("ebpf", &recorded(&recorder, &program, &[]).0);
+}
+
+#[test]
+fn notify_stores_values_without_room_as_lost() {
+    let notify = platform("notify");
     let counting = Counting::new(true);
     let filter = Counting::filter();
     let guest = Guest {
-        program: program.into_os_string(),
+        program: program("full-tables-notify").into_os_string(),
         args: Vec::new(),
         filter: &filter,
         has_results: false,

@@ -56,7 +56,7 @@ int main(void) {
 }
 "#;
 
-pub(super) fn program(test: &str) -> Option<PathBuf> {
+pub(super) fn program(test: &str) -> PathBuf {
     let folder = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), test);
     toolchains::C.build(&folder, PROGRAM)
 }
@@ -80,12 +80,8 @@ fn every_call_is_counted_where_it_belongs() {
         times: true,
         ..Default::default()
     };
-    let Some(recorder) = recorder(options) else {
-        return;
-    };
-    let Some(program) = program("every-call") else {
-        return;
-    };
+    let recorder = recorder(options);
+    let program = program("every-call");
     let (recording, ended) = recorded(&recorder, &program, &[]);
     assert_eq!(ended, Ended::Exited(0));
     assert!(recording.lost.is_nothing(), "{:?}", recording.lost);
@@ -129,15 +125,9 @@ fn every_call_is_counted_where_it_belongs() {
 
 #[test]
 fn denied_calls_are_counted_and_told_from_others() {
-    let Some(recorder) = recorder(Options::default()) else {
-        return;
-    };
-    if skip::without_live() {
-        return;
-    }
-    let Some(program) = program("denied") else {
-        return;
-    };
+    skip::unless_live();
+    let recorder = recorder(Options::default());
+    let program = program("denied");
     /// `getsid`.
     const GETSID: u32 = 124;
     let filter = answering(GETSID, Action::errno(EPERM));
@@ -150,15 +140,9 @@ fn denied_calls_are_counted_and_told_from_others() {
 
 #[test]
 fn calls_for_which_a_filter_kills_are_counted_apart() {
-    let Some(recorder) = recorder(Options::default()) else {
-        return;
-    };
-    if skip::without_live() {
-        return;
-    }
-    let Some(program) = program("killed") else {
-        return;
-    };
+    skip::unless_live();
+    let recorder = recorder(Options::default());
+    let program = program("killed");
     const GETSID: u32 = 124;
     let filter = answering(GETSID, Action::KILL_PROCESS);
     let (recording, ended) = recorded(&recorder, &program, &[&filter]);
@@ -174,12 +158,8 @@ fn calls_for_which_a_filter_kills_are_counted_apart() {
 
 #[test]
 fn tasks_that_nobody_chose_are_not_recorded_and_recording_can_end_before_they_do() {
-    let Some(recorder) = recorder(Options::default()) else {
-        return;
-    };
-    let Some(program) = program("unrecorded") else {
-        return;
-    };
+    let recorder = recorder(Options::default());
+    let program = program("unrecorded");
     let own = std::process::id() as i32;
     assert!(!recorder.record(-1, Start::Now));
     assert!(!recorder.record(i32::MAX, Start::Now));
@@ -210,15 +190,9 @@ fn the_calls_of_a_runtime_are_not_those_of_its_program() {
         confined: true,
         ..Options::default()
     };
-    let Some(recorder) = recorder(options) else {
-        return;
-    };
-    if skip::without_live() {
-        return;
-    }
-    let Some(program) = program("confined") else {
-        return;
-    };
+    skip::unless_live();
+    let recorder = recorder(options);
+    let program = program("confined");
     let (recording, _) = recorded(&recorder, &program, &[]);
     assert!(recording.profile.is_empty(), "nothing is under a filter");
     assert_eq!(recorder.live(), 0);

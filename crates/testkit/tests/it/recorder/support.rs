@@ -11,15 +11,12 @@ use tamis_recorder::Recording;
 use tamis_recorder::ebpf::{Options, Recorder, Start, Unavailable};
 use tamis_testkit::skip::{self, Need};
 
-/// A recorder; `None`, with a message, where there can't be one.
-pub(crate) fn recorder(options: Options) -> Option<Recorder> {
+/// A recorder; the test ends where there can't be one.
+pub(crate) fn recorder(options: Options) -> Recorder {
     match Recorder::new(options) {
-        Ok(recorder) => Some(recorder),
+        Ok(recorder) => recorder,
         Err(error @ (Unavailable::Program { .. } | Unavailable::Bug(_))) => panic!("{error}"),
-        Err(error) => {
-            skip::because(Need::Tracepoints, error);
-            None
-        }
+        Err(error) => skip::because(Need::Tracepoints, error),
     }
 }
 
