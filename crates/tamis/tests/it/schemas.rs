@@ -250,7 +250,7 @@ const LIVE: [&str; 7] = [
     "tamis.trace/1",
 ];
 const DUMP: &str = "tamis.dump/1";
-const RECORD: &str = "tamis-profile/1";
+const RECORD: &str = "tamis.record/1";
 
 #[test]
 fn documents_about_the_running_kernel_fit_their_schemas() {

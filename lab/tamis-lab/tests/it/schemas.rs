@@ -25,7 +25,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     let product = repository().join("docs/schemas");
     let check_as_product = |line: &str| schema::check(Path::new(TAMIS_LAB), &product, line);
     let [filter, capture] = packets().map(|path| path.display().to_string());
-    let mut covered = vec![
+    let covered = [
         check("engines bench pure-compute --calls read --rounds 1 --json"),
         check(&format!("packets eval {filter} {capture} --json")),
         check("ebpf disasm pure-compute --json"),
@@ -34,7 +34,6 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     check_as_product("engines eval container-default read --engine threaded --json");
     check_as_product(&format!("packets disasm {filter} --json"));
     check_as_product("ebpf disasm no/such/file --json");
-    covered.push(MEASURED.to_owned());
     for entry in fs::read_dir(own).unwrap() {
         let file = entry.unwrap().file_name().into_string().unwrap();
         assert!(
@@ -44,13 +43,11 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     }
 }
 
-/// The document of the test below.
-const MEASURED: &str = "tamis.platforms-bench/1";
-
 #[test]
 fn the_document_of_a_measurement_fits_its_schema() {
     skip::unless_live();
     let own = repository().join("lab/schemas");
     let line = "platforms --bench --rounds 1 --platform notify --json";
-    assert_eq!(schema::check(Path::new(TAMIS_LAB), &own, line), MEASURED);
+    let name = schema::check(Path::new(TAMIS_LAB), &own, line);
+    assert_eq!(name, "tamis.platforms/1");
 }
