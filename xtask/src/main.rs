@@ -5,6 +5,7 @@ use std::process::ExitCode;
 mod arch;
 mod codegen;
 mod counts;
+mod doctor;
 mod kernels;
 mod programs;
 mod release;
@@ -12,7 +13,7 @@ mod selftests;
 mod tidy;
 
 /// The tasks, for messages.
-const TASKS: &str = "codegen, counts, dist, exec, kernels, release, selftests, tidy";
+const TASKS: &str = "codegen, counts, dist, doctor, exec, kernels, release, selftests, tidy";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -29,6 +30,7 @@ fn run(mut args: impl Iterator<Item = String>) -> anyhow::Result<()> {
         Some("codegen") => codegen::run(args),
         Some("counts") => counts::run(),
         Some("dist") => programs::TAMIS.build(programs::arch_of(args)?).map(drop),
+        Some("doctor") => doctor::run(),
         Some("exec") => programs::EXEC.build(programs::arch_of(args)?).map(drop),
         Some("kernels") => kernels::run(args),
         Some("release") => release::run(args),

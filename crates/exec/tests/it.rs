@@ -76,6 +76,7 @@ fn the_command_is_the_same_process_under_the_filters() {
 #[test]
 fn privileges_are_kept_where_the_kernel_lets_them() {
     skip::unless_live();
+    skip::unless_root();
     let filter = filter("exec-keep.bpf", libc::SYS_uname, EPERM);
     let words = [
         "--keep-privs",

@@ -34,8 +34,13 @@ pub fn find(program: &OsStr) -> Result<PathBuf, Errno> {
     if bytes.contains(&b'/') {
         return Ok(PathBuf::from(program));
     }
+    first_executable(candidates(program))
+}
+
+/// The first of these files that may be executed.
+fn first_executable(files: impl IntoIterator<Item = PathBuf>) -> Result<PathBuf, Errno> {
     let mut best = Errno::ENOENT;
-    for file in candidates(program) {
+    for file in files {
         match may_execute(&file) {
             Ok(()) => return Ok(file),
             Err(Errno::EACCES) => best = Errno::EACCES,
@@ -52,7 +57,12 @@ pub(crate) fn candidates(program: &OsStr) -> Vec<PathBuf> {
         return vec![PathBuf::from(program)];
     }
     let path = env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
-    let folders = env::split_paths(&path);
+    in_folders(program, &path)
+}
+
+/// The files of this name in the folders of a search path.
+fn in_folders(program: &OsStr, path: &OsStr) -> Vec<PathBuf> {
+    let folders = env::split_paths(path);
     folders.map(|folder| folder.join(program)).collect()
 }
 
@@ -73,9 +83,18 @@ mod tests {
     #[test]
     fn a_name_without_a_file_is_not_found_and_a_path_is_not_looked_for() {
         let find = |name: &str| find(OsStr::new(name));
-        assert_eq!(find("no program has this name"), Err(Errno::ENOENT));
         assert_eq!(find(""), Err(Errno::ENOENT));
         assert_eq!(find("/no/such/file"), Ok(PathBuf::from("/no/such/file")));
+    }
+
+    /// The search path is the test's own: that of the user may have folders that may not be searched.
+    #[test]
+    fn the_search_path_is_searched_in_its_order() {
+        let find_in =
+            |name: &str, path: &str| first_executable(in_folders(name.as_ref(), path.as_ref()));
+        assert_eq!(find_in("no program has this name", "/"), Err(Errno::ENOENT));
+        assert_eq!(find_in("null", "/none:/dev"), Err(Errno::EACCES));
+        assert_eq!(find_in("sh", "/dev:/bin"), Ok(PathBuf::from("/bin/sh")));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use tamis_abi::{Action, Arch, SeccompData, host};
 use tamis_bpf::{Insn, Op};
 use tamis_kernel::differential::calls;
 
-use crate::child;
+use crate::{child, seeds};
 
 /// A resource that a test needs and that may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,13 +61,15 @@ pub enum Need {
     Headers,
     /// A processor whose calls the test makes.
     X86_64,
+    /// A slow judge that this run asks: see [`Judge`].
+    Judge,
     /// Another program under test than the one built with the tests, which `TAMIS_BIN` names.
     OtherProgram,
 }
 
 impl Need {
     /// All needs.
-    pub const ALL: [Need; 20] = [
+    pub const ALL: [Need; 21] = [
         Need::Corpus,
         Need::Live,
         Need::Peers,
@@ -87,6 +89,7 @@ impl Need {
         Need::Platform,
         Need::Headers,
         Need::X86_64,
+        Need::Judge,
         Need::OtherProgram,
     ];
 
@@ -118,6 +121,7 @@ impl Need {
             Need::Platform => "see the reason of each; not every machine can have all",
             Need::Headers => "apt install linux-libc-dev",
             Need::X86_64 => "another machine",
+            Need::Judge => "TAMIS_JUDGES=all, or a list of systemd, languages, platforms",
             Need::OtherProgram => "TAMIS_BIN=/usr/bin/tamis while the tests are built",
         }
     }
@@ -144,6 +148,7 @@ impl Need {
             Need::Platform => "platform",
             Need::Headers => "headers",
             Need::X86_64 => "x86_64",
+            Need::Judge => "judge",
             Need::OtherProgram => "other-program",
         }
     }
@@ -158,6 +163,44 @@ impl Need {
 /// The names of a `TAMIS_REQUIRE` list.
 fn names(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim)
+}
+
+/// A judge that takes long. It is asked by `.ci/run full`, and where the environment variable `TAMIS_JUDGES`, a list, has
+/// its name or `all`; `.ci/run` names those whose subject has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judge {
+    /// systemd, booted in namespaces.
+    Systemd,
+    /// The toolchains of other languages than C, which build what tamis writes.
+    Languages,
+    /// The platforms of the laboratory, with the product's guests.
+    Platforms,
+}
+
+impl Judge {
+    const fn name(self) -> &'static str {
+        match self {
+            Judge::Systemd => "systemd",
+            Judge::Languages => "languages",
+            Judge::Platforms => "platforms",
+        }
+    }
+}
+
+/// Ends the test unless this run asks a judge.
+///
+/// # Panics
+/// If `TAMIS_REQUIRE` lists `judge`.
+#[track_caller]
+pub fn unless_asked(judge: Judge) {
+    let asked = env::var("TAMIS_JUDGES").unwrap_or_default();
+    let is_asked = names(&asked).any(|name| name == "all" || name == judge.name());
+    if !is_asked && !seeds::is_full() {
+        because(
+            Need::Judge,
+            format!("TAMIS_JUDGES lacks `{}`", judge.name()),
+        );
+    }
 }
 
 /// Why a test ended without a result: what [`because`] unwinds with.
@@ -244,6 +287,24 @@ pub fn unless_live() {
     // No privilege is needed: the tests' own processes give up gaining more by `no_new_privs`.
     if let Some(reason) = confinement(&own_status()) {
         because(Need::Live, reason);
+    }
+}
+
+/// Ends the test unless this user is root with all capabilities, and can become any other.
+///
+/// # Panics
+/// If `TAMIS_REQUIRE` lists `root`.
+#[track_caller]
+pub fn unless_root() {
+    // SAFETY: takes no arguments.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let has_all_users = map.split_whitespace().eq(["0", "0", "4294967295"]);
+    if !is_root || tamis_kernel::probe().sys_admin != Some(true) {
+        because(Need::Root, "this user lacks CAP_SYS_ADMIN");
+    }
+    if !has_all_users {
+        because(Need::Root, "this user namespace has no other users");
     }
 }
 

@@ -129,9 +129,7 @@ fn no_such_process() {
 }
 
 fn not_permitted() {
-    if !raw::is_root() {
-        skip::because(Need::Root, "only root can give up its privileges");
-    }
+    skip::unless_root();
     let waiting = Waiting::with("two");
     let output = output_of(&["dump-unprivileged", &waiting.pid().to_string()]);
     assert_eq!(output, format!("{:?}", DumpError::NotPrivileged));

@@ -15,6 +15,7 @@ use tamis_kernel::{
     Command, DumpError, Ended, Errno, Flag, Install, InstallError, RunError, RunResult, dump,
     install, run, supervise,
 };
+use tamis_testkit::skip;
 
 use crate::raw;
 use crate::support::{ARGS, CALL, answering, output_of, own_path, play, trial};
@@ -38,7 +39,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         plays("no_descriptor_for_a_listener", "no-listener"),
         plays("signals_come_all_the_time", "interrupted"),
         plays("zombie_has_no_filters_to_show", "zombie"),
-        plays("no_processes_left", "no-processes"),
+        trial("faults::no_processes_left", || {
+            skip::unless_root();
+            assert_eq!(output_of(&["fault", "no-processes"]), "well");
+        }),
         plays("no_memory_for_a_thread", "no-memory"),
         plays("killed_at_any_moment", "killed"),
         trial("faults::killed_while_notified", killed_while_notified),
@@ -250,12 +254,10 @@ fn zombie() {
 
 /// Neither a thread nor a process can be created; only root can become a user with such a limit.
 fn no_processes() {
-    if raw::is_root() {
-        raw::drop_privileges();
-        raw::limit(libc::RLIMIT_NPROC, 0);
-        both(&shell("exit 3"), &Err(RunError::Start(Errno(libc::EAGAIN))));
-        assert_eq!(children(), "");
-    }
+    raw::drop_privileges();
+    raw::limit(libc::RLIMIT_NPROC, 0);
+    both(&shell("exit 3"), &Err(RunError::Start(Errno(libc::EAGAIN))));
+    assert_eq!(children(), "");
 }
 
 /// There is room for no stack of another thread.

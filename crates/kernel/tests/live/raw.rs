@@ -74,12 +74,6 @@ pub(crate) fn drop_privileges() {
     }
 }
 
-/// Whether this process is root's.
-pub(crate) fn is_root() -> bool {
-    // SAFETY: takes no arguments.
-    unsafe { libc::geteuid() == 0 }
-}
-
 /// Puts the next child of this thread into a namespace of processes of its own: whether that can be done.
 pub(crate) fn unshare_processes() -> bool {
     // SAFETY: takes no pointers.

@@ -65,14 +65,6 @@ fn outliving(state: &Path) -> Vec<PathBuf> {
     lines.map(|line| PathBuf::from(line.unwrap())).collect()
 }
 
-/// Ends the test if this user isn't root: only root can create files of other users.
-fn unless_root() {
-    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
-    if !is_root {
-        skip::because(Need::Live, "only root makes files of others");
-    }
-}
-
 #[test]
 fn what_outlives_a_command_names_a_folder_that_stays_and_that_nobody_else_can_write() {
     let state = folder("outliving");
@@ -96,7 +88,7 @@ fn what_outlives_a_command_names_a_folder_that_stays_and_that_nobody_else_can_wr
 
 #[test]
 fn a_state_folder_that_others_can_write_is_refused() {
-    unless_root();
+    skip::unless_root();
     for (name, mode, owner) in [
         ("for-all", 0o777, 0),
         ("sticky", 0o1777, 0),
@@ -153,7 +145,7 @@ fn a_library_that_others_can_replace_is_refused() {
 
 /// A folder like `/tmp`, with a file of another user.
 fn shared(test: &str, put: impl Fn(&Path)) -> PathBuf {
-    unless_root();
+    skip::unless_root();
     let shared = folder(test);
     put(&shared);
     for entry in fs::read_dir(&shared).unwrap() {
@@ -208,7 +200,7 @@ fn nothing_is_written_through_or_into_what_somebody_else_has_put_into_a_folder_f
 
 #[test]
 fn root_writes_through_no_link_of_a_user() {
-    unless_root();
+    skip::unless_root();
     let home = folder("home");
     let victim = home.join("../home-victim");
     fs::write(&victim, "precious").unwrap();
