@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::child;
-use crate::skip::{self, Need};
+use crate::skip::{self, Judge, Need};
 
 /// The build of a language's programs.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +116,9 @@ impl Toolchain {
     /// # Panics
     /// As [`build`](Self::build).
     pub fn build_with(&self, folder: &Path, main: &str, flags: &[&str]) -> PathBuf {
+        if self.program != C.program {
+            skip::unless_asked(Judge::Languages);
+        }
         let version = if self.language == "go" {
             "version"
         } else {

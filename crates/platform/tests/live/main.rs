@@ -27,7 +27,7 @@ use tamis_platform::{Platform, Unavailable};
 use tamis_testkit::child;
 use tamis_testkit::harness;
 use tamis_testkit::seeds;
-use tamis_testkit::skip::{self, Need};
+use tamis_testkit::skip::{self, Judge, Need};
 
 use cases::{CASES, Case, Outcome};
 
@@ -82,8 +82,12 @@ fn main() -> ExitCode {
 
 /// Ends the test if guests can't be built, or a platform doesn't work here.
 fn unless_works(platform: &dyn Platform) {
+    const OF_THE_PRODUCT: [&str; 3] = ["notify", "ptrace-seccomp", "patched"];
     static GUESTS: LazyLock<Result<(), String>> = LazyLock::new(guests::build);
     skip::unless_live();
+    if !OF_THE_PRODUCT.contains(&platform.name()) {
+        skip::unless_asked(Judge::Platforms);
+    }
     if let Err(reason) = &*GUESTS {
         skip::because(Need::Toolchains, reason);
     }

@@ -10,7 +10,7 @@ use tamis_abi::syscall;
 use tamis_bpf::Program;
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_testkit::libseccomp::Library;
-use tamis_testkit::skip::{self, Need};
+use tamis_testkit::skip::{self, Judge, Need};
 use tamis_testkit::systemd::{SHARED, Started, Systemd, Unit};
 use tamis_testkit::toolchains::stderr_text;
 
@@ -87,6 +87,7 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 /// The machine's systemd; the test ends if it isn't of the version of the tests.
 pub(crate) fn systemd() -> Systemd {
     skip::unless_live();
+    skip::unless_asked(Judge::Systemd);
     match Systemd::find() {
         Ok(systemd) if systemd.version.starts_with("systemd 252 ") => systemd,
         Ok(systemd) => skip::because(Need::Systemd, systemd.version),

@@ -26,7 +26,7 @@ use tamis_testkit::libseccomp::Library;
 use tamis_testkit::oracle::{Class, Classes, contradicts_its_rules};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
-use tamis_testkit::skip::{self, Need};
+use tamis_testkit::skip::{self, Judge, Need};
 use tamis_testkit::systemd::{EXIT_SECCOMP, Loaded, Started, Systemd, Unit};
 
 /// How long systemd may take for the units of one boot.
@@ -179,6 +179,7 @@ impl Oracle {
     /// The machine's; the test ends without one.
     fn find() -> Oracle {
         skip::unless_live();
+        skip::unless_asked(Judge::Systemd);
         let found = Systemd::find().and_then(|systemd| {
             if !cfg!(target_arch = "x86_64") {
                 return Err("this machine is not x86_64".to_owned());
