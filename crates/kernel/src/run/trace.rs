@@ -152,7 +152,7 @@ impl Tracer<'_> {
             return;
         }
         let is_alone = status.and_then(|status| status.number("Threads")) == Some(1);
-        let call = stopped.last_call().map(|call| self.with_arch(call));
+        let call = stopped.fatal_call().map(|call| self.with_arch(call));
         match call.and_then(|call| self.kill_of(&call)) {
             Some((_, action)) if action.kind == ActionKind::KillThread && !is_alone => {
                 self.record_kill(process, tid, call, Scope::Thread);

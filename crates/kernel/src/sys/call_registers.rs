@@ -4,18 +4,25 @@
 //! came with Linux 6.16. Other machines than x86-64 and AArch64 report `ENOSYS`.
 
 #[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::{repeat_call, replace_call, set_result, skip_call};
+pub(crate) use aarch64::{left_call, repeat_call, replace_call, set_result, skip_call};
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(crate) use other::{repeat_call, replace_call, set_result, skip_call};
+pub(crate) use other::{left_call, repeat_call, replace_call, set_result, skip_call};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{repeat_call, replace_call, set_result, skip_call};
+pub(crate) use x86_64::{left_call, repeat_call, replace_call, set_result, skip_call};
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
     use std::mem::offset_of;
 
+    use tamis_abi::SeccompData;
+
     use crate::errno::Errno;
     use crate::sys::ptrace::set_register;
+
+    /// None: the kernel keeps the call.
+    pub(crate) fn left_call(_: libc::pid_t) -> Option<SeccompData> {
+        None
+    }
 
     /// Makes a tracee that has stopped at the entry of a system call skip it: it returns the result set by then,
     /// `ENOSYS` by default.
@@ -67,6 +74,8 @@ mod x86_64 {
 /// place of the first argument, which is why a repeated call needs it again.
 #[cfg(target_arch = "aarch64")]
 mod aarch64 {
+    use tamis_abi::SeccompData;
+
     use crate::errno::Errno;
     use crate::sys::ptrace::{registers, set_registers, set_system_call};
 
@@ -104,6 +113,13 @@ mod aarch64 {
             }
         }
 
+        fn get(&self, index: usize) -> Option<u64> {
+            let size = if self.is_64_bit() { 8 } else { 4 };
+            let mut word = [0; 8];
+            word[..size].copy_from_slice(self.bytes.get(index * size..(index + 1) * size)?);
+            Some(u64::from_ne_bytes(word))
+        }
+
         /// The bytes of a call instruction: 2 for a 32-bit task in the state Thumb, otherwise 4.
         fn instruction_bytes(&self) -> u64 {
             const CPSR: usize = 16 * 4;
@@ -117,6 +133,23 @@ mod aarch64 {
         fn write(&self, tid: libc::pid_t) -> Result<(), Errno> {
             set_registers(tid, &self.bytes)
         }
+    }
+
+    /// The call that a task has left for a signal, for which the kernel forgets its number. A filter that kills does so by
+    /// a signal, and leaves the registers as they were at the entry. Without the architecture.
+    pub(crate) fn left_call(tid: libc::pid_t) -> Option<SeccompData> {
+        let words = Words::read(tid).ok()?;
+        let (counter, number) = words.places();
+        let mut args = [0; 6];
+        for (place, arg) in args.iter_mut().enumerate() {
+            *arg = words.get(place)?;
+        }
+        Some(SeccompData {
+            nr: words.get(number)? as u32,
+            arch: 0,
+            ip: words.get(counter)?,
+            args,
+        })
     }
 
     /// As on x86-64.
@@ -162,7 +195,14 @@ mod aarch64 {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod other {
+    use tamis_abi::SeccompData;
+
     use crate::errno::Errno;
+
+    /// Unknown.
+    pub(crate) fn left_call(_: libc::pid_t) -> Option<SeccompData> {
+        None
+    }
 
     /// No effect.
     pub(crate) fn skip_call(_: libc::pid_t) -> Result<(), Errno> {

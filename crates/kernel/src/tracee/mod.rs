@@ -375,9 +375,19 @@ impl Stopped {
     /// The current or last call, at any stop; `None` if it wasn't in a call, or without `/proc`. The architecture
     /// is 0 if the kernel doesn't report it (before 5.3).
     pub fn last_call(&self) -> Option<tamis_abi::SeccompData> {
-        let call = last_call::read(self.tracee.tid)?;
+        last_call::read(self.tracee.tid).map(|call| self.with_arch(call))
+    }
+
+    /// At the exit of a task that a filter has killed: the call. On AArch64 the kernel has forgotten its number by then,
+    /// and the registers still have it.
+    pub fn fatal_call(&self) -> Option<tamis_abi::SeccompData> {
+        let left = || call_registers::left_call(self.tracee.tid).map(|call| self.with_arch(call));
+        self.last_call().or_else(left)
+    }
+
+    fn with_arch(&self, call: tamis_abi::SeccompData) -> tamis_abi::SeccompData {
         let arch = self.call().map_or(0, |info| info.arch);
-        Some(tamis_abi::SeccompData { arch, ..call })
+        tamis_abi::SeccompData { arch, ..call }
     }
 
     /// Its general registers.
