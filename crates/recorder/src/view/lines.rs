@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::time::Duration;
 
-use tamis_abi::{Arch, consts};
+use tamis_abi::{Arch, consts, host};
 use tamis_kernel::Ended;
 use tamis_kernel::tracee::SignalInfo;
 
@@ -168,10 +168,10 @@ fn joined(args: &[Argument]) -> String {
     text
 }
 
-/// The name of a call, with its architecture if that isn't x86-64.
+/// The name of a call, with its architecture if that isn't this machine's.
 fn name(call: &EnteredCall) -> String {
     match Arch::of_call(call.data.arch, call.data.nr) {
-        Some(Arch::X86_64) => call.name.to_string(),
+        arch if arch.is_some() && arch == host::arch() => call.name.to_string(),
         Some(arch) => format!("{arch}:{}", call.name),
         None => format!("{:#x}:{}", call.data.arch, call.name),
     }
