@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tamis_abi::{Action, Arch, KernelVersion, Nr, SeccompData, syscall};
 use tamis_analysis::{CaseLimits, decompile};
 use tamis_bpf::{Program, Stack};
-use tamis_meter::{Cost, Sample, Workload, measure};
+use tamis_compiler::meter::{Cost, Sample, Workload, measure};
 use tamis_profile::Profile;
 use tamis_prover::{Function, LimitReached, Limits, Space};
 use tamis_rules::{Ruleset, Section, Values};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use tamis_abi::{Action, Arch, SeccompData};
 use tamis_bpf::{Program, Stack};
-use tamis_meter::{Sample, Workload};
+use tamis_compiler::meter::{Sample, Workload};
 use tamis_profile::Profile;
 use tamis_rules::{Predicate, Rule, Ruleset, Section};
 use tamis_testkit::corpus::{self, gvisor, pol_json, profiles};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tamis_abi::Arch;
 use tamis_bpf::Stack;
-use tamis_meter::{Workload, measure};
+use tamis_compiler::meter::{Workload, measure};
 
 /// The counts of one program, or of all programs of a stack together.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tamis_abi::{Arch, SeccompData, syscall};
 use tamis_bpf::{Program, Stack};
 use tamis_compiler::CompileOptions;
-use tamis_meter::{Workload, measure};
+use tamis_compiler::meter::{Workload, measure};
 use tamis_testkit::corpus::{self, gvisor, profiles};
 
 use super::builders;

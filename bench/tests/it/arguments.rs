@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use tamis_abi::{Action, Arch, SeccompData, syscall};
 use tamis_bench::policies::{self, Policy};
+use tamis_compiler::meter::{Executed, Sample, Workload, measure};
 use tamis_compiler::{CompileOptions, Compiled, compile};
-use tamis_meter::{Executed, Sample, Workload, measure};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus::gvisor;
 use tamis_testkit::generate::ruleset::call;

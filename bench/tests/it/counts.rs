@@ -9,8 +9,8 @@ use std::{env, fs};
 use tamis_abi::Arch;
 use tamis_bench::policies::{self, DOCKER, Policy, docker_ruleset};
 use tamis_bpf::Program;
+use tamis_compiler::meter::measure_archs;
 use tamis_compiler::{CompileOptions, compile};
-use tamis_meter::measure_archs;
 use tamis_rules::Ruleset;
 use tamis_testkit::{corpus, diff};
 

@@ -19,6 +19,7 @@ pub mod entry_point;
 pub mod errno;
 pub mod family;
 mod generated;
+pub mod hash;
 pub mod host;
 mod kernel_version;
 pub mod restart;

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use rustc_hash::FxHashMap;
+use tamis_abi::hash::WordHashMap;
 use tamis_abi::{Endian, Word};
 use tamis_prover::{Function, Space, VariableKind, View};
 
@@ -35,7 +35,7 @@ pub(crate) fn rows(
     function: Function,
     endian: Endian,
 ) -> Result<(String, usize), Gap> {
-    let cubes = count(space, function, &mut FxHashMap::default())?;
+    let cubes = count(space, function, &mut WordHashMap::default())?;
     if cubes > MAX_CUBES {
         return Err(Gap::Cubes(cubes));
     }
@@ -54,7 +54,7 @@ pub(crate) fn rows(
 fn count(
     space: &Space,
     function: Function,
-    known: &mut FxHashMap<Function, u64>,
+    known: &mut WordHashMap<Function, u64>,
 ) -> Result<u64, Gap> {
     let View::Branch {
         variable,

@@ -1,8 +1,8 @@
 //! Options of the compiler that `compile` and `optimize` share.
 
+use tamis_compiler::meter::Cost;
 use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{CompileOptions, PassRun, Remark, Size};
-use tamis_meter::Cost;
 use tamis_report::entry::counted;
 use tamis_session::LoadOptions;
 

@@ -16,10 +16,10 @@
 
 use std::borrow::Cow;
 
+use crate::meter::{Cost, Workload, measure_branches};
 use tamis_bpf::Template;
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::validate::InvalidProgram;
-use tamis_meter::{Cost, Workload, measure_branches};
 
 use crate::hot_copies;
 use crate::linearise::{Placed, in_order, place, sizes};
@@ -255,11 +255,11 @@ impl<'a> Chains<'a> {
 mod tests {
     use super::*;
     use crate::linearise::linearise;
+    use crate::meter::{Sample, measure};
     use tamis_abi::{Arch, Endian, KernelVersion, Nr};
     use tamis_bpf::cfg::Block;
     use tamis_bpf::ebpf_len::PROLOGUE_INSNS;
     use tamis_bpf::{Op, Operand, Test};
-    use tamis_meter::{Sample, measure};
 
     /// Two branches with the same two targets: only one of them can fall through.
     fn two_branches() -> Cfg {

@@ -1,9 +1,9 @@
 //! The cost model of layout: the cost of decisions before there is a program.
 //!
 //! A *step* is one executed classic BPF instruction; *length* counts all instructions, executed or not.
-//! [`tamis_meter`] measures the costs of programs.
+//! [`crate::meter`] measures the costs of programs.
 
-use tamis_meter::price::{MISPREDICTION_NS, STEP_NS, USER_MISPREDICTION_NS, USER_STEP_NS};
+use crate::meter::price::{MISPREDICTION_NS, STEP_NS, USER_MISPREDICTION_NS, USER_STEP_NS};
 
 use crate::dag::{Dag, Node, NodeId, Question, Walk};
 use crate::options::{Objective, Target};

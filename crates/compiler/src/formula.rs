@@ -7,8 +7,8 @@
 //!
 //! This file does not choose an order, share continuations or build trees.
 
-use rustc_hash::FxHashMap;
 use tamis_abi::Word;
+use tamis_abi::hash::WordHashMap;
 use tamis_rules::{CmpOp, IntervalSet, Operand, OperandSource, Part, Predicate, Test};
 
 use crate::dag::Question;
@@ -173,7 +173,7 @@ fn combine_sets(
     if !parts.iter().any(&mut is_again) {
         return parts;
     }
-    let mut sets: FxHashMap<Word, Vec<IntervalSet<u32>>> = FxHashMap::default();
+    let mut sets: WordHashMap<Word, Vec<IntervalSet<u32>>> = WordHashMap::default();
     for part in &parts {
         if let Formula::In(word, set) = part {
             sets.entry(*word).or_default().push(set.clone());
@@ -293,7 +293,7 @@ fn by_upper_half(set: &IntervalSet<u64>) -> Vec<(IntervalSet<u32>, IntervalSet<u
             .map(|(first, last)| first..=last)
             .collect()
     };
-    let mut place: FxHashMap<Intervals, usize> = FxHashMap::default();
+    let mut place: WordHashMap<Intervals, usize> = WordHashMap::default();
     let mut groups: Vec<(Intervals, Intervals)> = Vec::new();
     for (first, last, lows) in pieces {
         let at = *place.entry(lows.clone()).or_insert_with(|| {

@@ -17,9 +17,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::meter::Workload;
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::{Op, Pc, Program, interp};
-use tamis_meter::Workload;
 
 use crate::linearise::Placed;
 

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::FxHashMap;
+use tamis_abi::hash::WordHashMap;
 use tamis_abi::{Action, Arch, Nr, Word};
 use tamis_rules::{Ruleset, Section};
 
@@ -120,7 +120,7 @@ fn pieces(
         .map(|rule| Formula::from_predicate(&rule.when, true))
         .collect();
     let domain = Section::domain(section.arch);
-    let mut known: FxHashMap<Vec<u32>, usize> = FxHashMap::default();
+    let mut known: WordHashMap<Vec<u32>, usize> = WordHashMap::default();
     let mut pieces = Vec::new();
     sweep(section, &formulas, |first, last, rules| {
         for (from, to) in domain.intervals() {

@@ -30,6 +30,7 @@ pub mod dag;
 pub mod dataflow;
 pub mod error;
 pub mod judge;
+pub mod meter;
 pub mod options;
 pub mod passes;
 pub mod report;

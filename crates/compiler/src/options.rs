@@ -1,7 +1,7 @@
 //! Options of a compilation.
 
+use crate::meter::Workload;
 use tamis_abi::{Arch, KernelVersion};
-use tamis_meter::Workload;
 use tamis_profile::Profile;
 use tamis_prover::{Limits, Stop};
 

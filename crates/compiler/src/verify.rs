@@ -5,9 +5,9 @@
 //! If the two differ, the error carries an input that shows it; if the prover reaches a limit, no program is
 //! returned.
 
+use crate::meter::{Cost, measure_archs};
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::{Program, Template};
-use tamis_meter::{Cost, measure_archs};
 use tamis_prover::{Subject, decide_until};
 use tamis_rules::{BindError, Ruleset, Variable, variable};
 

@@ -1,4 +1,4 @@
-//! "Did you mean": the known name nearest to a misspelt one.
+//! "Did you mean": the known name nearest to a misspelt one. Without the feature `excerpts` no name is near.
 
 /// The largest edit distance of a suggestion, per typed character.
 const MAX_EDITS_PER_CHAR: f64 = 0.34;
@@ -29,15 +29,21 @@ pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -
         // letters.
         .filter(|name| name.chars().count().abs_diff(typed_chars) <= max_edits)
         .filter(|name| (letters(name) ^ typed_letters).count_ones() as usize <= 2 * max_edits)
-        .map(|name| {
-            (
-                strsim::osa_distance(&typed, &name.to_ascii_lowercase()),
-                name,
-            )
-        })
+        .filter_map(|name| Some((edits(&typed, &name.to_ascii_lowercase())?, name)))
         .filter(|(edits, _)| *edits <= max_edits)
         .min()
         .map(|(_, name)| name)
+}
+
+/// The edits from one name to another: characters inserted, deleted, replaced, or swapped with a neighbour.
+#[cfg(feature = "excerpts")]
+fn edits(one: &str, other: &str) -> Option<usize> {
+    Some(strsim::osa_distance(one, other))
+}
+
+#[cfg(not(feature = "excerpts"))]
+fn edits(_: &str, _: &str) -> Option<usize> {
+    None
 }
 
 /// The characters of a name as a set of bits, in which some share one.

@@ -7,8 +7,8 @@ use std::ffi::{CStr, c_char, c_int};
 use std::fmt::Write;
 
 use tamis_bpf::Program;
+use tamis_compiler::meter::{Workload, measure};
 use tamis_export::tamis::{Style, policy};
-use tamis_meter::{Workload, measure};
 use tamis_rules::Ruleset;
 
 use crate::filter::Rules;

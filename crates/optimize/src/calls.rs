@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tamis_abi::{Action, Arch, Nr};
 use tamis_bpf::{Op, Operand, Program};
-use tamis_meter::{Sample, Workload};
+use tamis_compiler::meter::{Sample, Workload};
 use tamis_rules::{Predicate, Section};
 
 use super::lift::Lifted;

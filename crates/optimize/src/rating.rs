@@ -1,10 +1,10 @@
 //! Ratings: the cost of programs for the calls of an input, so that equivalent programs can be compared.
 
 use tamis_bpf::{Program, Stack};
-use tamis_meter::price::{
+use tamis_compiler::meter::price::{
     FURTHER_FILTER_NS, MISPREDICTION_NS, STEP_NS, UNCACHED_NS, USER_MISPREDICTION_NS, USER_STEP_NS,
 };
-use tamis_meter::{Cost, measure};
+use tamis_compiler::meter::{Cost, measure};
 
 use super::calls::Calls;
 use super::rejected::RejectionReason;

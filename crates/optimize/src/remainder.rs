@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
-use rustc_hash::FxHashMap;
 use tamis_abi::Word;
+use tamis_abi::hash::WordHashMap;
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::{AluOp, Op, Operand, Test};
 
@@ -84,8 +84,8 @@ struct Asked {
 #[derive(Default)]
 struct Points {
     list: Vec<Point>,
-    known: FxHashMap<(BlockId, Vec<Value>), usize>,
-    returns: FxHashMap<u32, usize>,
+    known: WordHashMap<(BlockId, Vec<Value>), usize>,
+    returns: WordHashMap<u32, usize>,
     open: Vec<(usize, State)>,
 }
 

@@ -13,17 +13,28 @@ use crate::installation::Installation;
 use crate::loader::Loader;
 use crate::option::LanguageOption;
 use crate::selection::Selection;
-use crate::{Parsed, firecracker, kafel, minijail, oci, spo, systemd, tamis};
+use crate::{Parsed, tamis};
+#[cfg(feature = "languages")]
+use crate::{firecracker, kafel, minijail, oci, spo, systemd};
+
+/// How many languages there are.
+const COUNT: usize = if cfg!(feature = "languages") { 7 } else { 1 };
 
 /// All languages. The first one has priority if a text resembles several, or if several share the extension and the
 /// text resembles none.
-pub static ALL: [&FrontEnd; 7] = [
+pub static ALL: [&FrontEnd; COUNT] = [
     &tamis::FRONT_END,
+    #[cfg(feature = "languages")]
     &systemd::FRONT_END,
+    #[cfg(feature = "languages")]
     &oci::FRONT_END,
+    #[cfg(feature = "languages")]
     &spo::FRONT_END,
+    #[cfg(feature = "languages")]
     &firecracker::FRONT_END,
+    #[cfg(feature = "languages")]
     &minijail::FRONT_END,
+    #[cfg(feature = "languages")]
     &kafel::FRONT_END,
 ];
 
@@ -84,12 +95,16 @@ pub struct ParseOptions {
     /// The kernel's version; `None` means a new one.
     pub kernel: Option<KernelVersion>,
     /// The options of profiles of container runtimes.
+    #[cfg(feature = "languages")]
     pub oci: oci::Settings,
     /// The options of Firecracker's filters.
+    #[cfg(feature = "languages")]
     pub firecracker: firecracker::Settings,
     /// The options of minijail's parsers.
+    #[cfg(feature = "languages")]
     pub minijail: minijail::Settings,
     /// The release of systemd.
+    #[cfg(feature = "languages")]
     pub systemd: systemd::Settings,
 }
 
@@ -102,9 +117,13 @@ impl ParseOptions {
             stated_arches_win: false,
             strict: false,
             kernel: None,
+            #[cfg(feature = "languages")]
             oci: oci::Settings::default(),
+            #[cfg(feature = "languages")]
             firecracker: firecracker::Settings::default(),
+            #[cfg(feature = "languages")]
             minijail: minijail::Settings::default(),
+            #[cfg(feature = "languages")]
             systemd: systemd::Settings::default(),
         }
     }

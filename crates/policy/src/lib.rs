@@ -4,29 +4,39 @@
 //! [`front_end`]. Front ends do no I/O: the root text is already in [`tamis_diag::Sources`], and included files
 //! come from a loader of the caller. A front end returns for every input; [`limits`] bounds the size of the input.
 //!
+//! The language of tamis is always there, the others with the feature `languages`.
+//!
 //! Shared parts: [`loader`]; [`option`], the declarations of options; `sink`, which collects diagnostics; `literal`,
 //! the integers of C; and the strict JSON of [`tamis_diag::json`].
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "languages")]
 mod budget;
 pub mod embedded;
+#[cfg(feature = "languages")]
 pub mod firecracker;
 pub mod front_end;
 mod included;
 pub mod installation;
+#[cfg(feature = "languages")]
 pub mod kafel;
 pub mod limits;
+#[cfg(feature = "languages")]
 mod literal;
 pub mod loader;
 #[cfg(feature = "toml")]
 pub mod matrix;
+#[cfg(feature = "languages")]
 pub mod minijail;
 mod near;
+#[cfg(feature = "languages")]
 pub mod oci;
 pub mod option;
 pub mod selection;
 pub mod sink;
+#[cfg(feature = "languages")]
 pub mod spo;
+#[cfg(feature = "languages")]
 pub mod systemd;
 pub mod tamis;
 

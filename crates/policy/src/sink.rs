@@ -60,6 +60,7 @@ impl Sink {
     }
 
     /// Whether another warning would be kept, or matters because it is the first error.
+    #[cfg(feature = "languages")]
     pub(crate) fn wants_more(&self) -> bool {
         self.diagnostics.len() < MAX_DIAGNOSTICS || self.strict && !self.failed
     }

@@ -9,8 +9,8 @@
 //! profile, and the first result is kept.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock};
 
-use once_cell::race::OnceBox;
 use tamis_abi::syscall::{self, Name};
 use tamis_abi::{Arch, Nr};
 
@@ -33,6 +33,35 @@ const FOREIGN_DIVISOR: u64 = 10;
 /// An upper bound of the number of architectures.
 const ARCHES: usize = 32;
 
+/// A value that is made on first use, for which no thread waits.
+struct Made<T> {
+    value: OnceLock<T>,
+    /// Held by the thread that stores the value, so that [`OnceLock::get_or_init`] never waits.
+    storing: Mutex<()>,
+}
+
+impl<T> Made<T> {
+    const fn new() -> Made<T> {
+        Made {
+            value: OnceLock::new(),
+            storing: Mutex::new(()),
+        }
+    }
+
+    /// The value. A thread that finds another one storing its own keeps the one that it made, for ever; so does a child
+    /// that was forked at that moment.
+    fn get_or_make(&'static self, make: impl FnOnce() -> T) -> &'static T {
+        if let Some(known) = self.value.get() {
+            return known;
+        }
+        let made = make();
+        match self.storing.try_lock() {
+            Ok(_storing) => self.value.get_or_init(|| made),
+            Err(_) => Box::leak(Box::new(made)),
+        }
+    }
+}
+
 impl Profile {
     /// A profile of ordinary programs: every known call of the architecture has a count of 100 to 400, or a tenth of
     /// that on 32-bit architectures and x32, which only run in addition to the native one. Built once per process; no
@@ -45,15 +74,15 @@ impl Profile {
     /// assert!(count(0) > count(155), "read is more frequent than pivot_root");
     /// ```
     pub fn builtin(arch: Arch) -> &'static Profile {
-        static KNOWN: [OnceBox<Profile>; ARCHES] = [const { OnceBox::new() }; ARCHES];
+        static KNOWN: [Made<Profile>; ARCHES] = [const { Made::new() }; ARCHES];
         // Architectures are numbered in the order in which they are listed.
-        KNOWN[arch as usize].get_or_init(|| Box::new(ordinary(arch)))
+        KNOWN[arch as usize].get_or_make(|| ordinary(arch))
     }
 }
 
 fn ordinary(arch: Arch) -> Profile {
-    static SEEN: OnceBox<BTreeMap<Nr, u64>> = OnceBox::new();
-    let seen = SEEN.get_or_init(|| Box::new(measured().collect()));
+    static SEEN: Made<BTreeMap<Nr, u64>> = Made::new();
+    let seen = SEEN.get_or_make(|| measured().collect());
     let most = seen.values().max().map_or(1, |most| most.isqrt().max(1));
     let divisor = if arch.is_64_bit() { 1 } else { FOREIGN_DIVISOR };
     let mut profile = Profile::default();

@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use rustc_hash::FxHashMap;
+use tamis_abi::hash::WordHashMap;
 use tamis_abi::{Action, ActionKind, Arch, Word, syscall};
 use tamis_rules::{Input, IntervalSet, Section};
 
@@ -230,7 +230,7 @@ impl Space {
         let mut walk = Walk {
             scope,
             leaves,
-            known: FxHashMap::default(),
+            known: WordHashMap::default(),
             answers: vec![(0, 0)],
         };
         let everywhere = walk.pairs(self, left.0, right.0)?;
@@ -314,7 +314,7 @@ enum Leaves {
 struct Walk<'a> {
     scope: &'a Scope,
     leaves: Leaves,
-    known: FxHashMap<(Node, Node), Node>,
+    known: WordHashMap<(Node, Node), Node>,
     answers: Vec<(u32, u32)>,
 }
 

@@ -6,8 +6,8 @@
 
 use std::iter;
 
-use rustc_hash::FxHashMap;
 use tamis_abi::Word;
+use tamis_abi::hash::WordHashMap;
 use tamis_bpf::validate::{self, DATA_SIZE_BYTES};
 use tamis_bpf::{AluOp, Op, Operand, Pc, Test};
 
@@ -109,7 +109,7 @@ struct Explorer<'a> {
     /// For each state: the next one in which the same instruction is entered.
     next: Vec<Option<StateId>>,
     /// The states of instructions with many states.
-    crowded: FxHashMap<(Pc, State), StateId>,
+    crowded: WordHashMap<(Pc, State), StateId>,
 }
 
 /// Finds the states of a program.
@@ -123,7 +123,7 @@ pub(crate) fn explore(space: &mut Space, code: Code<'_>) -> Limited<Exploration>
         uses: Vec::new(),
         entered: vec![None; code.shape().len()],
         next: Vec::new(),
-        crowded: FxHashMap::default(),
+        crowded: WordHashMap::default(),
     };
     let memory = [ZERO; SLOTS];
     let (a, x) = (ZERO, ZERO);

@@ -11,8 +11,8 @@
 
 use std::hash::Hash;
 
-use rustc_hash::FxHashMap;
 use tamis_abi::Word;
+use tamis_abi::hash::WordHashMap;
 use tamis_bpf::Test;
 
 use crate::diagram::{Diagram, LimitReached, Links, Node, Variable, View};
@@ -182,13 +182,13 @@ impl Piecewise {
         let earlier: Vec<Node> = self.earlier.iter().filter(is_piece).copied().collect();
         match earlier[..] {
             [] => self.block(diagram, 32, 0, &self.pieces),
-            [one] => self.replaced(diagram, &earlier, [one], &mut FxHashMap::default()),
-            [one, two] => self.replaced(diagram, &earlier, [one, two], &mut FxHashMap::default()),
+            [one] => self.replaced(diagram, &earlier, [one], &mut WordHashMap::default()),
+            [one, two] => self.replaced(diagram, &earlier, [one, two], &mut WordHashMap::default()),
             _ => self.replaced(
                 diagram,
                 &earlier,
                 earlier.clone(),
-                &mut FxHashMap::default(),
+                &mut WordHashMap::default(),
             ),
         }
     }
@@ -200,7 +200,7 @@ impl Piecewise {
         diagram: &mut Diagram,
         earlier: &[Node],
         left: L,
-        known: &mut FxHashMap<L, Node>,
+        known: &mut WordHashMap<L, Node>,
     ) -> Result<Node, LimitReached>
     where
         L: AsRef<[Node]> + AsMut<[Node]> + Clone + Eq + Hash,

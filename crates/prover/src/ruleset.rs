@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
 use tamis_abi::Word;
+use tamis_abi::hash::{BuildWordHasher, WordHashMap};
 use tamis_rules::{IntervalSet, Predicate, Ruleset, Section};
 
 use crate::diagram::{Limited, Node};
@@ -37,7 +37,10 @@ impl Space {
         let mut answers = Answers {
             section,
             default: self.diagram.leaf(section.default.ret())?,
-            known: FxHashMap::with_capacity_and_hasher(section.rules.len(), FxBuildHasher),
+            known: WordHashMap::with_capacity_and_hasher(
+                section.rules.len(),
+                BuildWordHasher::default(),
+            ),
         };
         let own = Section::domain(section.arch);
         let mut pieces = Vec::with_capacity(2 * section.rules.len() + 2);
@@ -103,7 +106,7 @@ struct Answers<'a> {
     section: &'a Section,
     default: Node,
     /// The functions so far, by their rules.
-    known: FxHashMap<Vec<usize>, Node>,
+    known: WordHashMap<Vec<usize>, Node>,
 }
 
 impl Answers<'_> {

@@ -1,7 +1,7 @@
 //! The values that a program computes, as functions of the input.
 
-use rustc_hash::FxHashMap;
 use tamis_abi::Word;
+use tamis_abi::hash::WordHashMap;
 use tamis_bpf::AluOp;
 
 use crate::bits::{self, Bits};
@@ -30,7 +30,7 @@ pub(crate) enum Shape {
 /// The distinct values found so far.
 pub(crate) struct Values {
     shapes: Vec<Shape>,
-    numbers: FxHashMap<Shape, Value>,
+    numbers: WordHashMap<Shape, Value>,
     /// The unmasked words, which are loaded often.
     words: [Option<Value>; Word::COUNT_WITH_VARIABLES],
 }
@@ -39,7 +39,7 @@ impl Values {
     pub(crate) fn new() -> Values {
         let mut values = Values {
             shapes: Vec::new(),
-            numbers: FxHashMap::default(),
+            numbers: WordHashMap::default(),
             words: [None; Word::COUNT_WITH_VARIABLES],
         };
         // Gives it the number 0, which is `ZERO`.
@@ -135,7 +135,7 @@ pub(crate) fn bits_of(diagram: &mut Diagram, shape: &Shape) -> Limited<Bits> {
 pub(crate) fn returning(diagram: &mut Diagram, shape: &Shape) -> Limited<Node> {
     let bits = bits_of(diagram, shape)?;
     let mut known = Known {
-        nodes: FxHashMap::default(),
+        nodes: WordHashMap::default(),
         share: diagram.share(),
     };
     returning_bits(diagram, &bits, &mut known)
@@ -144,7 +144,7 @@ pub(crate) fn returning(diagram: &mut Diagram, shape: &Shape) -> Limited<Node> {
 /// The nodes of values found so far.
 struct Known {
     // Boxed: a table of the bits themselves takes twice their room whenever it grows.
-    nodes: FxHashMap<Box<Bits>, Node>,
+    nodes: WordHashMap<Box<Bits>, Node>,
     share: Share,
 }
 

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_abi::Word;
+use tamis_abi::hash::{WordHashMap, WordHashSet};
 use tamis_rules::{IntervalSet, Predicate};
 
 use crate::diagram::{self, FALSE, LimitReached, Node, TRUE, Variable};
@@ -98,7 +98,7 @@ impl Space {
     /// to the diagram.
     pub fn values(&self, function: Function) -> BTreeSet<u32> {
         let mut values = BTreeSet::new();
-        let mut seen = FxHashSet::from_iter([function]);
+        let mut seen = WordHashSet::from_iter([function]);
         let mut open = vec![function];
         while let Some(function) = open.pop() {
             match self.view(function) {
@@ -160,7 +160,7 @@ impl Space {
     /// If the space is full.
     pub fn returns(&mut self, function: Function, ret: u32) -> Result<Function, LimitReached> {
         let leaf = self.diagram.leaf(ret)?;
-        let mut known = FxHashMap::from_iter([(leaf, TRUE)]);
+        let mut known = WordHashMap::from_iter([(leaf, TRUE)]);
         self.is_leaf(function.0, &mut known).map(Function)
     }
 
@@ -168,7 +168,7 @@ impl Space {
     fn is_leaf(
         &mut self,
         node: Node,
-        known: &mut FxHashMap<Node, Node>,
+        known: &mut WordHashMap<Node, Node>,
     ) -> Result<Node, LimitReached> {
         if let Some(condition) = known.get(&node) {
             return Ok(*condition);

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use tamis_bpf::Program;
 use tamis_bpf::ebpf_len::kernel_len_insns;
 use tamis_compiler::CompileOptions;
-use tamis_meter::measure_archs;
+use tamis_compiler::meter::measure_archs;
 use tamis_optimize::{Method, Optimised, Rating, Rejected};
 
 use crate::entry::{InputEntry, InsnEntry, JudgedEntry, counted, insns};

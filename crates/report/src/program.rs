@@ -6,12 +6,12 @@ use std::fmt::Write;
 use serde::Serialize;
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_bpf::Program;
+use tamis_compiler::meter::{Cost, measure};
 use tamis_compiler::report::bound::{ArchBound, BoundKind, bounds};
 use tamis_compiler::report::calls::{CallCost, calls};
 use tamis_compiler::report::ownership::{Decision, Ownership, ownership};
 use tamis_compiler::report::{PassRunTotal, PassTotal, runs, totals};
 use tamis_compiler::{CompileOptions, Remark, Size};
-use tamis_meter::{Cost, measure};
 
 use crate::entry::{counted, first_calls};
 

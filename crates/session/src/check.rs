@@ -3,6 +3,7 @@
 //! Ignoring them would hide a mistake: a policy in a different language than the user believes, or a program instead of
 //! a policy.
 
+#[cfg(feature = "languages")]
 use tamis_policy::front_end::ParseOptions;
 
 use crate::error::Error;
@@ -52,6 +53,7 @@ pub fn options<'l>(
 }
 
 /// Rejects `native-only` with several `--arch`, which already state the architectures of the filter.
+#[cfg(feature = "languages")]
 pub(crate) fn native_only(options: &ParseOptions) -> Result<(), Error> {
     if !options.oci.is_native_only || options.asked_arches.len() < 2 {
         return Ok(());

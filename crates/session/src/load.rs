@@ -12,6 +12,7 @@ use tamis_profile::Profile;
 use tamis_rules::text;
 
 use crate::bindings;
+#[cfg(feature = "languages")]
 use crate::check;
 use crate::error::Error;
 use crate::foreign;
@@ -80,6 +81,7 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
     match kind {
         InputKind::Policy(front_end) => {
             let parse_options = options.named.apply(front_end, &options.policy, loader)?;
+            #[cfg(feature = "languages")]
             check::native_only(&parse_options)?;
             loader.begin(&name);
             let read = (front_end.parse)(&mut sources, source, loader, &parse_options);

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use tamis_abi::{Arch, host};
+use tamis_bpf::Program;
 use tamis_compiler::CompileOptions;
 use tamis_kernel::{Install, InstallError, Installed};
 use tamis_policy::loader::{Loader, NoIncludes};
@@ -13,12 +14,11 @@ use tamis_session::files::{self, FileLoader};
 use tamis_session::path_text::PathText;
 use tamis_session::{CompiledPolicy, Input, LoadOptions, load};
 
-/// A policy in any language, read and checked.
+/// A policy, read and checked.
 ///
 /// ```
-/// let profile = r#"{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
-///     {"names": ["read", "write", "exit_group"], "action": "SCMP_ACT_ALLOW"}]}"#;
-/// let filter = tamis::Policy::from_text("profile.json", profile)?.compile()?;
+/// let policy = "default errno(EPERM)\nallow read, write, exit_group";
+/// let filter = tamis::Policy::from_text("server.tamis", policy)?.compile()?;
 /// assert!(filter.warnings().next().is_none());
 /// # Ok::<(), tamis::Error>(())
 /// ```
@@ -68,19 +68,15 @@ impl Policy {
     /// that language by type or by name, with values for variables.
     ///
     /// ```
-    /// use tamis::session::{Assignment, Input, LoadOptions};
-    /// use tamis::{Arch, Policy, policy::loader::NoIncludes};
+    /// use tamis::{Arch, Policy};
+    /// use tamis_policy::loader::NoIncludes;
+    /// use tamis_session::{Input, LoadOptions};
     ///
     /// let mut options = LoadOptions::for_program(Arch::Aarch64);
     /// options.policy.strict = true;
     /// let input = Input::new("inline", "default errno(EPERM)\nallow read, write");
     /// let filter = Policy::read(input, &options, &mut NoIncludes)?.compile()?;
     /// assert_eq!(filter.arches(), [Arch::Aarch64]);
-    ///
-    /// options.policy.minijail.denylist = true;
-    /// options.named.list.push(Assignment::parse("use-kill-process"));
-    /// let input = Input::new("inline.policy", "@denylist\nptrace: return EPERM");
-    /// assert!(Policy::read(input, &options, &mut NoIncludes).is_ok());
     /// # Ok::<(), tamis::Error>(())
     /// ```
     ///
@@ -130,7 +126,7 @@ fn native_options() -> Result<LoadOptions, Error> {
 /// Installs a filter without variables on the calling thread, with `no_new_privs`. Threads that it starts later inherit
 /// the filter, which can't be removed.
 ///
-/// A filter with variables is bound first, and its program installed by [`kernel::install`](fn@tamis_kernel::install).
+/// A filter with variables is bound first, and its program installed by [`install_program`].
 ///
 /// # Errors
 /// If the filter has no rules for the architecture of this program or has a variable, or if the kernel rejects it.
@@ -142,8 +138,16 @@ pub fn install(filter: &CompiledPolicy) -> Result<Installed, Error> {
             filter: filter.arches().to_vec(),
         });
     }
-    let program = filter.program()?;
-    Ok(tamis_kernel::install(program, &Install::default())?)
+    install_program(filter.program()?, &Install::default())
+}
+
+/// Installs a program with options: on all threads, with a listener, without `no_new_privs`. The caller answers for its
+/// architectures.
+///
+/// # Errors
+/// If the kernel rejects it.
+pub fn install_program(program: &Program, options: &Install) -> Result<Installed, Error> {
+    Ok(tamis_kernel::install(program, options)?)
 }
 
 impl fmt::Display for Error {

@@ -10,8 +10,9 @@
 //! # Ok::<(), tamis::Error>(())
 //! ```
 //!
-//! A policy is in any language that the command reads: tamis's own, profiles of OCI and Docker, Firecracker, minijail,
-//! kafel, systemd. It states its architectures, or is for the one for which the program was compiled.
+//! A policy is in tamis's language or, with the feature `languages`, in any that the command reads: profiles of OCI and
+//! Docker, Firecracker, minijail, kafel, systemd. It states its architectures, or is for the one for which the program
+//! was compiled.
 //!
 //! # Values that are known at run time
 //!
@@ -20,7 +21,6 @@
 //!
 //! ```
 //! use tamis::Policy;
-//! # use tamis::bpf;
 //!
 //! let policy = "\
 //!     let control_fd: u32 in 0..0x7fffffff
@@ -34,7 +34,7 @@
 //! # Ok::<(), tamis::Error>(())
 //! ```
 //!
-//! [`kernel::install`](fn@kernel::install) takes the program.
+//! [`install_program`] takes the program.
 //!
 //! # Filters that are compiled with the program
 //!
@@ -47,53 +47,27 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `embed` | `embed`, filters as source code, and `build` |
+//! | `languages` | policies in every language |
+//! | `embed` | `build`, for build scripts |
 //! | `macros` | `include_policy!` |
-//! | `foreign` | `optimize`, which optimises filters of other tools, `analysis` and `fuzz` |
-//! | `lint` | `lint`, probable mistakes |
-//! | `convert` | `export`, policies in other languages |
 //! | `excerpts` | lines of the policy in the text of errors and warnings |
 //! | `yaml` | resources of Kubernetes in YAML; without it they are read as JSON only |
-//! | `toml` | `policy::matrix`, the combinations of a policy's options |
 //! | `cli` | the command, with all of these but `macros`; the default |
 //!
-//! # The parts
+//! # More than this
 //!
-//! The crates are re-exported by name: [`session`] loads any input, [`policy`] has the languages, [`compiler`] the
-//! passes and costs, [`prover`] compares programs, [`kernel`] installs them, and [`profile`] has the frequencies of
-//! calls. The command consists of the same crates.
+//! These names are all that this crate promises. Who needs more uses the crates of which the command consists:
+//! [`tamis_session`] loads any input, [`tamis_policy`] has the languages, [`tamis_compiler`] the passes,
+//! [`tamis_prover`] compares programs, [`tamis_kernel`] installs and supervises.
 
 mod filter;
 
-pub use tamis_abi as abi;
-#[cfg(any(feature = "convert", feature = "foreign", feature = "lint"))]
-pub use tamis_analysis as analysis;
-pub use tamis_bpf as bpf;
-pub use tamis_compiler as compiler;
-pub use tamis_diag as diag;
-#[cfg(feature = "embed")]
-pub use tamis_embed as embed;
-#[cfg(feature = "convert")]
-pub use tamis_export as export;
-#[cfg(feature = "foreign")]
-pub use tamis_fuzz as fuzz;
-pub use tamis_kernel as kernel;
-#[cfg(feature = "lint")]
-pub use tamis_lint as lint;
-#[cfg(feature = "foreign")]
-pub use tamis_optimize as optimize;
-pub use tamis_policy as policy;
-pub use tamis_profile as profile;
-pub use tamis_prover as prover;
-pub use tamis_rules as rules;
-pub use tamis_session as session;
-
-pub use tamis_abi::{Action, Arch, SeccompData};
+pub use filter::{Error, Policy, install, install_program};
+pub use tamis_abi::Arch;
 pub use tamis_bpf::Program;
 #[cfg(feature = "embed")]
 pub use tamis_embed::build;
+pub use tamis_kernel::Install;
 #[cfg(feature = "macros")]
 pub use tamis_macros::include_policy;
 pub use tamis_session::CompiledPolicy;
-
-pub use filter::{Error, Policy, install};

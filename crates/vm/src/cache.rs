@@ -17,8 +17,8 @@ mod numbers;
 use std::collections::BTreeMap;
 use std::iter;
 
-use rustc_hash::FxHashMap;
 use tamis_abi::Arch;
+use tamis_abi::hash::WordHashMap;
 use tamis_bpf::stack::{NO_FILTER, stricter};
 use tamis_bpf::{Op, Operand, Pc, Program, Stack};
 
@@ -311,9 +311,9 @@ fn tested_arches(programs: &[Program]) -> Vec<u32> {
 #[derive(Default)]
 struct Builder {
     parts: Vec<Vec<Part>>,
-    part_ids: FxHashMap<Vec<Part>, u32>,
+    part_ids: WordHashMap<Vec<Part>, u32>,
     residuals: Vec<Residual>,
-    residual_ids: FxHashMap<Residual, u32>,
+    residual_ids: WordHashMap<Residual, u32>,
 }
 
 impl Builder {

@@ -5,7 +5,7 @@
 
 use std::mem;
 
-use rustc_hash::FxHashMap;
+use tamis_abi::hash::WordHashMap;
 use tamis_bpf::Insn;
 use tamis_bpf::insn::{Operand, Test};
 use tamis_bpf::packet::{Op, Program};
@@ -145,7 +145,7 @@ impl Graph {
     pub(super) fn tidy(&mut self) {
         // From the last block on, each block leads to the representatives of its targets.
         let mut stands_for: Vec<BlockId> = (0..self.blocks.len()).collect();
-        let mut known: FxHashMap<Block, BlockId> = FxHashMap::default();
+        let mut known: WordHashMap<Block, BlockId> = WordHashMap::default();
         for id in (0..self.blocks.len()).rev() {
             let block = &mut self.blocks[id];
             block.end = block.end.map(|to| stands_for[to]);

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::FxHashMap;
+use tamis_abi::hash::WordHashMap;
 use tamis_bpf::insn::{AluOp, Operand, Test};
 use tamis_bpf::interp::arithmetic;
 use tamis_bpf::packet::{Ancillary, Extra, Load, Op, Size};
@@ -168,7 +168,7 @@ pub(super) struct State {
 pub(super) struct Values {
     origins: Vec<Origin>,
     facts: Vec<Fact>,
-    numbers: FxHashMap<Origin, Value>,
+    numbers: WordHashMap<Origin, Value>,
     others: u32,
 }
 

@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 47] = [
+const ALLOWED: [(&str, Option<&[&str]>); 46] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     // A program for sceptics: it shares no code with what it checks.
@@ -30,7 +30,6 @@ const ALLOWED: [(&str, Option<&[&str]>); 47] = [
     ),
     ("analysis", Some(&["abi", "bpf", "prover", "rules"])),
     // Below the compiler, which rates programs with it.
-    ("meter", Some(&["abi", "bpf", "profile", "rules"])),
     (
         "export",
         Some(&[
@@ -46,13 +45,13 @@ const ALLOWED: [(&str, Option<&[&str]>); 47] = [
     (
         "compiler",
         Some(&[
-            "abi", "analysis", "bpf", "diag", "fuzz", "meter", "profile", "prover", "rules",
+            "abi", "analysis", "bpf", "diag", "fuzz", "profile", "prover", "rules",
         ]),
     ),
     (
         "optimize",
         Some(&[
-            "abi", "analysis", "bpf", "compiler", "fuzz", "meter", "prover", "rules",
+            "abi", "analysis", "bpf", "compiler", "fuzz", "prover", "rules",
         ]),
     ),
     ("kernel", Some(&["abi", "bpf"])),
@@ -61,8 +60,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 47] = [
     (
         "libseccomp",
         Some(&[
-            "abi", "bpf", "compiler", "export", "kernel", "meter", "policy", "profile", "rules",
-            "scmp",
+            "abi", "bpf", "compiler", "export", "kernel", "policy", "profile", "rules", "scmp",
         ]),
     ),
     ("libseccomp-next", Some(&["libseccomp"])),
@@ -103,7 +101,6 @@ const ALLOWED: [(&str, Option<&[&str]>); 47] = [
             "export",
             "fuzz",
             "lint",
-            "meter",
             "optimize",
             "policy",
             "profile",
@@ -143,7 +140,6 @@ const ALLOWED: [(&str, Option<&[&str]>); 47] = [
             "export",
             "kernel",
             "lint",
-            "meter",
             "optimize",
             "platform",
             "policy",
@@ -175,7 +171,6 @@ const ALLOWED: [(&str, Option<&[&str]>); 47] = [
             "libseccomp-next",
             "lint",
             "macros",
-            "meter",
             "optimize",
             "platform",
             "policy",
@@ -194,7 +189,10 @@ const ALLOWED: [(&str, Option<&[&str]>); 47] = [
     ("ebpf-vm", Some(&["abi", "bpf", "diag", "ebpf"])),
     ("jit", Some(&["abi", "bpf", "ebpf-vm"])),
     ("engine", Some(&["abi", "bpf", "ebpf-vm", "jit", "vm"])),
-    ("packets", Some(&["bpf", "compiler", "fuzz", "prover"])),
+    (
+        "packets",
+        Some(&["abi", "bpf", "compiler", "fuzz", "prover"]),
+    ),
     (
         "lab",
         Some(&[

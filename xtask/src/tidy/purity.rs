@@ -8,7 +8,7 @@ use super::rust::{RustFile, line_of, words};
 use super::tree::Tree;
 
 /// Crates whose results depend only on their arguments.
-const PURE: [&str; 23] = [
+const PURE: [&str; 22] = [
     "abi",
     "analysis",
     "assertions",
@@ -22,7 +22,6 @@ const PURE: [&str; 23] = [
     "fuzz",
     "learn",
     "lint",
-    "meter",
     "optimize",
     "policy",
     "profile",

@@ -4,8 +4,8 @@
 //! known, the content of a place on entry to a block. Equal descriptions get the same name, and a few laws of
 //! arithmetic make more of them equal.
 
-use rustc_hash::FxHashMap;
 use tamis_abi::Word;
+use tamis_abi::hash::WordHashMap;
 use tamis_bpf::interp::arithmetic;
 use tamis_bpf::{AluOp, Test};
 
@@ -76,7 +76,7 @@ pub struct Values {
     /// Indices of these, by content.
     known_memories: Places,
     meanings: Vec<Meaning>,
-    known: FxHashMap<Meaning, Value>,
+    known: WordHashMap<Meaning, Value>,
     /// The values of the words of `seccomp_data`, which have the most lookups.
     data: [Option<Value>; Word::COUNT],
     pub(crate) lists: Lists,

@@ -16,10 +16,10 @@ pub use support::pass_run::{PassRun, Size, append};
 
 use std::rc::Rc;
 
+use crate::meter::{Workload, measure};
 use tamis_abi::Arch;
 use tamis_bpf::Program;
 use tamis_bpf::cfg::{BlockId, Cfg};
-use tamis_meter::{Workload, measure};
 use tamis_rules::{Predicate, Ruleset};
 
 use crate::dataflow::flow::Flow;

@@ -13,10 +13,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::meter::{NumberCost, Workload, measure_numbers};
 use tamis_abi::{Arch, syscall};
 use tamis_analysis::{Case, CaseLimits, Machine, cases};
 use tamis_bpf::Program;
-use tamis_meter::{NumberCost, Workload, measure_numbers};
 use tamis_prover::{LimitReached, Limits, Space};
 use tamis_rules::{IntervalSet, Predicate};
 

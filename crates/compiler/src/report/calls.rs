@@ -4,8 +4,8 @@
 //! may execute it. The parts of all calls, and the instructions that no call executes, add up to the length. So the
 //! part is about the length that the program would save if the policy had no special treatment for the call.
 
+use crate::meter::{NumberCost, Workload, measure_numbers};
 use tamis_bpf::Program;
-use tamis_meter::{NumberCost, Workload, measure_numbers};
 
 use super::ownership::parts;
 

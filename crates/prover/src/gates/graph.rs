@@ -1,7 +1,7 @@
 //! The gates: and-gates with inverters on their edges, without duplicates.
 
-use rustc_hash::FxHashMap;
 use tamis_abi::Word;
+use tamis_abi::hash::WordHashMap;
 
 use crate::diagram::LimitReached;
 use crate::stop::{Share, Stop};
@@ -49,7 +49,7 @@ pub(super) enum Driver {
 
 pub(super) struct Gates {
     drivers: Vec<Driver>,
-    numbers: FxHashMap<Driver, u32>,
+    numbers: WordHashMap<Driver, u32>,
     max_gates: usize,
     /// The count of gates asked for, whether or not they are new.
     requests: usize,
@@ -66,7 +66,7 @@ impl Gates {
     pub(super) fn new(max_gates: usize, stop: Stop) -> Gates {
         Gates {
             drivers: vec![Driver::False],
-            numbers: FxHashMap::default(),
+            numbers: WordHashMap::default(),
             max_gates: max_gates.min(1 << 30),
             requests: 0,
             share: stop.share(),

@@ -11,7 +11,7 @@
 //!
 //! Packets of 2^32 bytes and more are not included.
 
-use rustc_hash::FxHashMap;
+use tamis_abi::hash::WordHashMap;
 use tamis_bpf::packet::{Ancillary, Extra, LINK_OFFSET, Load, NETWORK_OFFSET, Op, Program, Size};
 use tamis_bpf::{AluOp, Test};
 
@@ -61,7 +61,7 @@ const _: () = assert!(LINK_OFFSET == NETWORK_OFFSET << 1);
 #[derive(Default)]
 struct Packet {
     /// The numbers of the first bits.
-    firsts: FxHashMap<Unknown, u32>,
+    firsts: WordHashMap<Unknown, u32>,
 }
 
 /// Whether two filters return the same value for every packet, in any circumstances; false if that can't be shown: they

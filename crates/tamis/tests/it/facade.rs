@@ -66,3 +66,35 @@ fn an_installed_filter_answers() {
     });
     assert_eq!(answer.join().unwrap(), -1);
 }
+
+/// Whoever adds a name here promises it to the users of the library.
+#[test]
+fn the_library_promises_ten_names() {
+    let lines = include_str!("../../src/lib.rs").lines();
+    let exports = lines.filter_map(|line| line.strip_prefix("pub "));
+    let paths = exports.map(|export| export.strip_prefix("use ").unwrap_or(export));
+    let mut names: Vec<&str> = paths
+        .flat_map(|path| {
+            let last = path
+                .trim_end_matches(';')
+                .rsplit("::")
+                .next()
+                .unwrap_or(path);
+            last.trim_matches(['{', '}']).split(", ")
+        })
+        .collect();
+    names.sort_unstable();
+    let promised = [
+        "Arch",
+        "CompiledPolicy",
+        "Error",
+        "Install",
+        "Policy",
+        "Program",
+        "build",
+        "include_policy",
+        "install",
+        "install_program",
+    ];
+    assert_eq!(names, promised);
+}

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use tamis::lint::registry;
+use tamis_lint::registry;
 use tamis_testkit::corpus::{self, repository};
 
 /// The document for some inputs, with the exit code.

@@ -1,6 +1,6 @@
 //! Certificates: `tamis-check` accepts right ones and rejects all others.
 
-use tamis_abi::{Arch, Endian};
+use tamis_abi::Endian;
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
 use tamis_certificate::{Certificate, Effort};
 use tamis_check::{FORMAT, Refusal, TITLE, check, sha256};
@@ -247,9 +247,7 @@ fn certificate(left: &Subject<'_>, right: &Subject<'_>) -> Certificate {
 #[test]
 fn dockers_pair_has_a_certificate() {
     let read = |name: &str| corpus::program(&format!("docker/docker-libseccomp-{name}.bpf"));
-    let (Some(list), Some(tree)) = (read("opt1"), read("opt2")) else {
-        return;
-    };
+    let (list, tree) = (read("opt1"), read("opt2"));
     let made = certificate(&Subject::Program(&list), &Subject::Program(&tree));
     assert_eq!(made.file("left.bpf"), Some(list.to_bytes().as_slice()));
     assert_eq!(made.file("right.bpf"), Some(tree.to_bytes().as_slice()));

@@ -1,9 +1,9 @@
 //! Each objective gives the best result in its own measure, over many random policies with conditions on arguments.
 
 use tamis_abi::{Arch, Endian, Nr, SeccompData};
+use tamis_compiler::meter::{Cost, Sample, Workload, measure};
 use tamis_compiler::{CompileOptions, Objective, compile_any_length};
 use tamis_diag::Sources;
-use tamis_meter::{Cost, Sample, Workload, measure};
 use tamis_profile::Profile;
 use tamis_rules::text;
 use tamis_testkit::generate::ruleset::{Size, call, entangled, ruleset};

@@ -28,7 +28,7 @@
 //! # Prior art
 //! Partial redundancy elimination, without code motion.
 
-use rustc_hash::FxHashMap;
+use tamis_abi::hash::WordHashMap;
 use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
 
 use crate::dataflow::flow::Flow;
@@ -63,7 +63,7 @@ pub(in crate::passes) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut live = vec![Live::default(); graph.len()];
     // The same at the end of each block, including the values read behind its new entries.
     let mut live_at_end = live.clone();
-    let mut entries: FxHashMap<BlockId, Vec<Entry>> = FxHashMap::default();
+    let mut entries: WordHashMap<BlockId, Vec<Entry>> = WordHashMap::default();
     let order = cx.order(graph);
     for id in order.iter().rev().copied() {
         let block = graph.block(id);

@@ -25,7 +25,7 @@
 //! Algebraic factoring of logic synthesis; gVisor extracts repeated argument matchers if the alternatives are a full
 //! cross product.
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use tamis_abi::hash::{BuildWordHasher, WordHashMap};
 use tamis_rules::Predicate;
 
 use crate::passes::support::shape::{ListKind, rewrite_lists};
@@ -118,8 +118,8 @@ impl<'a> Parts<'a> {
     fn from_lists(kind: ListKind, lists: &'a [Predicate]) -> Parts<'a> {
         let parts = |list| kind.dual().parts(list);
         let total = lists.iter().map(|list| parts(list).len()).sum();
-        let mut known: FxHashMap<&Predicate, usize> =
-            FxHashMap::with_capacity_and_hasher(total, FxBuildHasher);
+        let mut known: WordHashMap<&Predicate, usize> =
+            WordHashMap::with_capacity_and_hasher(total, BuildWordHasher::default());
         let mut found = Parts {
             distinct: Vec::with_capacity(total),
             counts: Vec::with_capacity(total),

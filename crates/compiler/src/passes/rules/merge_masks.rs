@@ -23,7 +23,7 @@
 //! # Prior art
 //! The first step of Quine and McCluskey's method.
 
-use rustc_hash::FxHashMap;
+use tamis_abi::hash::WordHashMap;
 use tamis_rules::{Operand, Predicate, Test};
 
 use crate::passes::support::shape::{ListKind, rewrite_lists};
@@ -95,7 +95,7 @@ fn merge(kind: ListKind, parts: &[Predicate]) -> Option<Predicate> {
 }
 
 fn merge_requirements(parts: &[Predicate]) -> Vec<Predicate> {
-    let mut places: FxHashMap<Operand, usize> = FxHashMap::default();
+    let mut places: WordHashMap<Operand, usize> = WordHashMap::default();
     let mut merged: Vec<Predicate> = Vec::with_capacity(parts.len());
     for part in parts {
         let Some(masked) = Masked::from_predicate(part) else {
@@ -121,7 +121,7 @@ fn merge_requirements(parts: &[Predicate]) -> Vec<Predicate> {
 }
 
 fn merge_alternatives(parts: &[Predicate]) -> Vec<Predicate> {
-    let mut places: FxHashMap<Masked, usize> = FxHashMap::default();
+    let mut places: WordHashMap<Masked, usize> = WordHashMap::default();
     let mut merged: Vec<Option<Predicate>> = Vec::with_capacity(parts.len());
     for part in parts {
         let Some(mut masked) = Masked::from_predicate(part) else {
@@ -149,7 +149,7 @@ fn merge_alternatives(parts: &[Predicate]) -> Vec<Predicate> {
 }
 
 /// An existing alternative that differs in one bit.
-fn partner(masked: Masked, places: &FxHashMap<Masked, usize>) -> Option<(usize, Masked)> {
+fn partner(masked: Masked, places: &WordHashMap<Masked, usize>) -> Option<(usize, Masked)> {
     let bits = (0..u64::BITS).map(|bit| 1 << bit);
     bits.filter(|bit| masked.mask & bit != 0).find_map(|bit| {
         let partner = Masked {

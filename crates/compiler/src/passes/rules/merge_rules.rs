@@ -29,8 +29,8 @@
 
 use std::hash::{Hash, Hasher};
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
 use tamis_abi::Action;
+use tamis_abi::hash::{BuildWordHasher, WordHashMap};
 use tamis_rules::{IntervalSet, Predicate};
 
 use crate::passes::support::draft::{Condition, DraftRule};
@@ -130,8 +130,8 @@ fn merge(
 /// The new place of each rule, which is that of an earlier rule if it is merged with it; `None` if no rule is.
 fn places(draft: &Draft, cx: &mut PassCx, key: fn(&DraftRule) -> Key<'_>) -> Option<Vec<usize>> {
     let rules = &draft.rules;
-    let mut numbers: FxHashMap<Key<'_>, usize> =
-        FxHashMap::with_capacity_and_hasher(rules.len(), FxBuildHasher);
+    let mut numbers: WordHashMap<Key<'_>, usize> =
+        WordHashMap::with_capacity_and_hasher(rules.len(), BuildWordHasher::default());
     let keys: Vec<usize> = rules
         .iter()
         .map(|rule| {

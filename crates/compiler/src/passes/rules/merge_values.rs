@@ -24,7 +24,7 @@
 //! # Prior art
 //! Value sets of kafel; merging of ranges in packet classifiers.
 
-use rustc_hash::FxHashMap;
+use tamis_abi::hash::WordHashMap;
 use tamis_rules::{IntervalSet, Operand, Predicate, Test};
 
 use crate::passes::support::shape::{ListKind, rewrite_lists, test_of, values};
@@ -71,7 +71,7 @@ fn merge_list(
     combine: impl Fn(&[IntervalSet<u64>]) -> IntervalSet<u64>,
 ) -> Vec<Predicate> {
     let known: Vec<Option<(Operand, IntervalSet<u64>)>> = parts.iter().map(values_of).collect();
-    let mut sets: FxHashMap<Operand, Vec<IntervalSet<u64>>> = FxHashMap::default();
+    let mut sets: WordHashMap<Operand, Vec<IntervalSet<u64>>> = WordHashMap::default();
     for (operand, set) in known.iter().flatten() {
         sets.entry(*operand).or_default().push(set.clone());
     }

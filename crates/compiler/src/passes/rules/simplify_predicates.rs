@@ -23,7 +23,7 @@
 //! # Prior art
 //! The rule optimisers of gVisor and libseccomp do some of this.
 
-use rustc_hash::{FxBuildHasher, FxHashSet};
+use tamis_abi::hash::{BuildWordHasher, WordHashSet};
 use tamis_rules::{CmpOp, Operand, Predicate, Test};
 
 use crate::passes::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
@@ -73,7 +73,7 @@ fn all_differ(parts: &[Predicate]) -> bool {
         let mut parts = parts.iter().enumerate();
         return parts.all(|(index, part)| !rest(index).contains(part));
     }
-    let mut seen = FxHashSet::with_capacity_and_hasher(parts.len(), FxBuildHasher);
+    let mut seen = WordHashSet::with_capacity_and_hasher(parts.len(), BuildWordHasher::default());
     parts.iter().all(|part| seen.insert(part))
 }
 
@@ -128,7 +128,7 @@ fn list(
         }
     }
     if !all_differ(&flat) {
-        let mut seen = FxHashSet::default();
+        let mut seen = WordHashSet::default();
         let is_new: Vec<bool> = flat.iter().map(|part| seen.insert(part)).collect();
         let mut is_new = is_new.into_iter();
         flat.retain(|_| is_new.next() == Some(true));

@@ -6,7 +6,7 @@
 
 use std::collections::hash_map::Entry;
 
-use rustc_hash::FxHashMap;
+use tamis_abi::hash::WordHashMap;
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::{Operand, Test};
 
@@ -19,7 +19,7 @@ pub(in crate::passes) struct Chains {
     /// By chain, its first block so far.
     heads: Vec<BlockId>,
     /// By chain and constant, the blocks that were added before the last lookup.
-    known: FxHashMap<(u32, u32), Asking>,
+    known: WordHashMap<(u32, u32), Asking>,
     /// The blocks added since, in order, with chain and constant.
     added: Vec<(BlockId, u32, u32)>,
 }
@@ -60,7 +60,7 @@ impl Chains {
             links: vec![None; graph.len()],
             ends: Vec::new(),
             heads: Vec::new(),
-            known: FxHashMap::default(),
+            known: WordHashMap::default(),
             added: Vec::new(),
         }
     }

@@ -5,9 +5,9 @@
 
 use std::fmt;
 
+use crate::meter::Cost;
 use tamis_abi::Arch;
 use tamis_bpf::cfg::{Cfg, End};
-use tamis_meter::Cost;
 
 use super::draft::Draft;
 use crate::passes::Remark;

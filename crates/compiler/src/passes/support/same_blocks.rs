@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use rustc_hash::FxHasher;
+use tamis_abi::hash::WordHasher;
 use tamis_bpf::Op;
 use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
 
@@ -44,7 +44,7 @@ fn is_equal(graph: &Cfg, place: usize, ops: &[Op], end: End) -> bool {
 }
 
 fn hash(ops: &[Op], end: End) -> u64 {
-    let mut hasher = FxHasher::default();
+    let mut hasher = WordHasher::default();
     end.hash(&mut hasher);
     for op in ops {
         op.hash(&mut hasher);

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::Program;
+use tamis_compiler::meter::{Sample, Workload, measure};
 use tamis_kernel::measure::{MeasureError, bitmap};
-use tamis_meter::{Sample, Workload, measure};
 
 use super::cases::{Case, Cases};
 use super::timed_stacks::{Answer, TimedStack};

@@ -11,10 +11,10 @@ mod fit;
 
 use tamis_abi::{SeccompData, call};
 use tamis_bpf::Program;
+use tamis_compiler::meter::price;
 use tamis_kernel::measure::{
     self, MeasureError, Measured, Measurement, Progress, Rounds, TimedCalls, Timing,
 };
-use tamis_meter::price;
 use tamis_report::gap::{Fit, GapReport, INSTALLED, StageEntry};
 
 use super::draw::Random;

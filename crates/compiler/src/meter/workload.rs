@@ -5,7 +5,7 @@ use tamis_bpf::{Program, cache};
 use tamis_profile::{Args, Call, Profile};
 use tamis_rules::Ruleset;
 
-use crate::arguments;
+use super::arguments;
 
 /// A call with its frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -12,8 +12,8 @@ use tamis_bpf::ebpf_len::{PROLOGUE_INSNS, kernel_len_insns, op_executed_insns};
 use tamis_bpf::interp::Decoded;
 use tamis_bpf::{Op, Pc, Program};
 
-use crate::price::{FURTHER_FILTER_NS, MISPREDICTION_NS, STEP_NS, UNCACHED_NS};
-use crate::workload::{Sample, Workload};
+use super::price::{FURTHER_FILTER_NS, MISPREDICTION_NS, STEP_NS, UNCACHED_NS};
+use super::workload::{Sample, Workload};
 
 /// The costs of some calls together, each weighted by its frequency.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -108,7 +108,7 @@ impl Cost {
         self.all().mean(self.cached.calls)
     }
 
-    /// The mean time per call in nanoseconds in addition to an answer from the bitmap, by the [prices](crate::price).
+    /// The mean time per call in nanoseconds in addition to an answer from the bitmap, by the [prices](super::price).
     pub fn mean_ns(&self) -> f64 {
         let further = self.filters.saturating_sub(1) as f64;
         let entering = self.uncached.calls * (UNCACHED_NS + further * FURTHER_FILTER_NS);
@@ -124,7 +124,7 @@ impl Cost {
 /// ```
 /// use tamis_abi::{Arch, Endian};
 /// use tamis_bpf::{Op, Program};
-/// use tamis_meter::{Workload, measure};
+/// use crate::meter::{Workload, measure};
 /// let ops = vec![Op::RetImm(0x7fff_0000).into()];
 /// let allow = Program::new(ops, Endian::Little).unwrap();
 /// let cost = measure(&[allow], &Workload::from_profile(None, &[Arch::X86_64]), true);

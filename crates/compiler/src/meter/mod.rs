@@ -9,7 +9,6 @@
 //!
 //! This crate measures no times; `tamis bench` measures real calls. The compiler has its own cost model of decisions
 //! for layout, before there is a program.
-#![forbid(unsafe_code)]
 
 mod arguments;
 mod measure;
