@@ -11,7 +11,7 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span, code, sort_by_place, sugge
 use tamis_policy::loader::{self, Loader};
 use tamis_policy::sink::Sink;
 use tamis_policy::tamis::ast::{self, Constant, Name, TargetKind};
-use tamis_policy::tamis::include::{IncludingLanguage, expand};
+use tamis_policy::tamis::include::{IncludingLanguage, Placed, expand};
 use tamis_policy::tamis::parser::Parser;
 use tamis_policy::tamis::resolve::{
     Definitions, defined_twice, unknown_call, visit_constants, visit_constants_of_condition,
@@ -49,10 +49,6 @@ pub struct Loaded {
 const CHECKS: IncludingLanguage<Statement> = IncludingLanguage {
     file: "a file of checks",
     parse: parser::parse,
-    included: |statement| match &statement.kind {
-        StatementKind::Include(path) => Some(path),
-        _ => None,
-    },
 };
 
 /// A loader that also knows the embedded files of checks.
@@ -81,7 +77,12 @@ pub fn load(
     settings: &[Setting],
 ) -> Loaded {
     let mut sink = Sink::new(false);
-    let statements = expand(&CHECKS, sources, root, &mut WithStandard(loader), &mut sink);
+    let mut place = |statement: Statement, _: &mut Sink| match statement.kind {
+        StatementKind::Include(path) => Placed::Include(path),
+        _ => Placed::Statement(statement),
+    };
+    let mut loader = WithStandard(loader);
+    let statements = expand(&CHECKS, sources, root, &mut loader, &mut place, &mut sink);
     let arches: Vec<Arch> = Arch::all().collect();
     let mut loading = Loading {
         checks: Checks {

@@ -94,6 +94,8 @@ pub struct ParseOptions {
     pub strict: bool,
     /// The kernel's version; `None` means a new one.
     pub kernel: Option<KernelVersion>,
+    /// The options of policies in the tamis language.
+    pub tamis: tamis::Settings,
     /// The options of profiles of container runtimes.
     #[cfg(feature = "languages")]
     pub oci: oci::Settings,
@@ -117,6 +119,7 @@ impl ParseOptions {
             stated_arches_win: false,
             strict: false,
             kernel: None,
+            tamis: tamis::Settings::default(),
             #[cfg(feature = "languages")]
             oci: oci::Settings::default(),
             #[cfg(feature = "languages")]

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The grammar and the rules are in `docs/book/language.md`. The stages, one file each: [`parse()`] runs them;
-//! `lexer` and `parser` build the [`ast`]; `include` merges files; `names` and `value` resolve words; `condition`
+//! `lexer` and `parser` build the [`ast`]; `include` merges files and selects blocks by `parameters`; `names` and `value` resolve words; `condition`
 //! and `lower` build the ruleset.
 
 pub mod ast;
@@ -17,6 +17,7 @@ pub mod include;
 mod lexer;
 mod lower;
 mod names;
+mod parameters;
 pub mod parser;
 pub mod print;
 pub mod resolve;
@@ -24,6 +25,9 @@ mod sets;
 mod value;
 mod variables;
 
+pub use parameters::Choice;
+
+use parameters::Parameters;
 use tamis_abi::Arch;
 use tamis_diag::{Diagnostic, SourceId, Sources};
 
@@ -40,7 +44,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     plural: "policies in the tamis language",
     about: "A policy in the tamis language",
     extensions: &["tamis"],
-    options: &[],
+    options: &[&parameters::SET],
     uses_kernel: false,
     ignores_byte_order_mark: true,
     recognises: parser::recognises,
@@ -66,12 +70,20 @@ fn parse_for_any(
     let options = TamisOptions {
         arches,
         strict: common.strict,
+        choices: common.tamis.choices.clone(),
     };
     let (parsed, states_arches) = parse_expanded(sources, root, loader, &options);
     ParsedPolicy {
         states_arches: states_arches || !common.asked_arches.is_empty(),
         ..parsed.into()
     }
+}
+
+/// The options of the language.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The values of parameters; those without one have their default.
+    pub choices: Vec<Choice>,
 }
 
 /// Options of parsing a policy.
@@ -81,6 +93,8 @@ pub struct TamisOptions {
     pub arches: Arches,
     /// Treat warnings as errors.
     pub strict: bool,
+    /// The values of parameters; those without one have their default.
+    pub choices: Vec<Choice>,
 }
 
 /// The architectures of a policy: its own choice or the caller's.
@@ -98,6 +112,7 @@ impl TamisOptions {
         TamisOptions {
             arches: Arches::UnlessStated(arches),
             strict: false,
+            choices: Vec::new(),
         }
     }
 }
@@ -142,7 +157,19 @@ fn parse_expanded(
     options: &TamisOptions,
 ) -> (Parsed, bool) {
     let mut sink = Sink::new(options.strict);
-    let statements = include::expand(&include::POLICIES, sources, root, loader, &mut sink);
+    let mut parameters = Parameters::new(&options.choices);
+    let mut place = |statement, sink: &mut Sink| parameters.place(statement, sink);
+    let statements = include::expand(
+        &include::POLICIES,
+        sources,
+        root,
+        loader,
+        &mut place,
+        &mut sink,
+    );
+    if !sink.has_failed() {
+        parameters.finish(&mut sink);
+    }
     let ruleset = lower::ruleset(&statements, options, sources, &mut sink);
     let is_arch = |statement: &Statement| matches!(statement.kind, StatementKind::Arch(_));
     let states_arches = statements.iter().any(is_arch);

@@ -102,4 +102,11 @@ codes! { TAMIS;
         "The policy has an `arch` statement and the caller asked for other architectures, for instance with \
          `--arch`. The caller's take precedence: calls of an architecture that only the policy names get the \
          `bad-arch` action.";
+    UNKNOWN_PARAMETER = "TM0228", "unknown parameter",
+        "A parameter is declared by `param NAME: VALUE | VALUE = DEFAULT` above its first use, and `--set \
+         NAME=VALUE` selects a value. A misspelt name would silently leave the default in force, so it is \
+         an error.";
+    UNKNOWN_PARAMETER_VALUE = "TM0229", "unknown value of a parameter",
+        "A parameter has one of the values that its declaration lists. A `when` block for any other value \
+         would never count, and a filter for it cannot be compiled.";
 }

@@ -50,6 +50,32 @@ pub enum StatementKind {
     Rule(Answer, Vec<Target>),
     /// `on x86_64 { … }`
     On(Vec<Name>, Vec<Statement>),
+    /// `param network: none | full = none`
+    Parameter(Parameter),
+    /// `when network == none { … }`
+    When(Guard, Vec<Statement>),
+}
+
+/// A parameter of a policy: a name with one of a few values, selected when the policy is read.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// Its name.
+    pub name: Name,
+    /// Its values; never empty.
+    pub values: Vec<Name>,
+    /// The value if the caller selects none.
+    pub default: Name,
+}
+
+/// The condition of a `when` block.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    /// The parameter.
+    pub parameter: Name,
+    /// Whether the block holds for the other values.
+    pub is_negated: bool,
+    /// The values; a negated guard has one.
+    pub values: Vec<Name>,
 }
 
 /// A run-time variable, or a set of them.

@@ -1,4 +1,4 @@
-//! Replaces `include` statements with the included files.
+//! Replaces `include` statements with the included files, and selected blocks with their statements.
 //!
 //! A file counts once: a second include adds nothing. This can't change the meaning, since the rules are already
 //! present earlier and the first match decides. A file that includes itself is an error.
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
-use super::ast::{Name, Policy, Statement, StatementKind};
+use super::ast::{Name, Policy, Statement};
 use super::{lexer, parser};
 use crate::included::{first_mistake, help_to_find, not_of_language};
 use crate::limits::{MAX_INCLUDE_DEPTH, MAX_SOURCE_BYTES};
@@ -22,8 +22,6 @@ pub struct IncludingLanguage<S> {
     pub file: &'static str,
     /// Parses the statements of one file.
     pub parse: fn(SourceId, &str, &mut Sink) -> Vec<S>,
-    /// The path of an `include` statement; `None` for other statements.
-    pub included: fn(&S) -> Option<&Name>,
 }
 
 /// Policies in the tamis language.
@@ -33,11 +31,23 @@ pub(super) const POLICIES: IncludingLanguage<Statement> = IncludingLanguage {
         let Policy { statements } = parser::parse(source, text, sink);
         statements
     },
-    included: |statement| match &statement.kind {
-        StatementKind::Include(path) => Some(path),
-        _ => None,
-    },
 };
+
+/// What a statement contributes.
+#[derive(Debug)]
+pub enum Placed<S> {
+    /// The statements of the file with this path.
+    Include(Name),
+    /// These statements, each of which is placed in turn.
+    Block(Vec<S>),
+    /// Itself.
+    Statement(S),
+    /// Nothing.
+    Nothing,
+}
+
+/// Places a statement.
+pub type Place<'a, S> = dyn FnMut(S, &mut Sink) -> Placed<S> + 'a;
 
 /// The statements of the root and of its included files, in order.
 pub fn expand<S>(
@@ -45,12 +55,14 @@ pub fn expand<S>(
     sources: &mut Sources,
     root: SourceId,
     loader: &mut dyn Loader,
+    place: &mut Place<'_, S>,
     sink: &mut Sink,
 ) -> Vec<S> {
     let mut expansion = Expansion {
         language,
         sources,
         loader,
+        place,
         sink,
         open: Vec::new(),
         done: HashSet::new(),
@@ -65,6 +77,7 @@ struct Expansion<'a, S> {
     language: &'a IncludingLanguage<S>,
     sources: &'a mut Sources,
     loader: &'a mut dyn Loader,
+    place: &'a mut Place<'a, S>,
     sink: &'a mut Sink,
     /// The files from the root to the current one.
     open: Vec<Arc<str>>,
@@ -104,13 +117,24 @@ impl<S> Expansion<'_, S> {
             self.hide_mistakes(before, source, include);
         }
         for statement in statements {
-            match (self.language.included)(&statement) {
-                Some(path) => self.include(path, &name),
-                None => self.statements.push(statement),
-            }
+            self.place(statement, &name);
         }
         self.open.pop();
         self.done.insert(name);
+    }
+
+    /// Adds what a statement of a file contributes.
+    fn place(&mut self, statement: S, file: &str) {
+        match (self.place)(statement, self.sink) {
+            Placed::Include(path) => self.include(&path, file),
+            Placed::Block(statements) => {
+                for statement in statements {
+                    self.place(statement, file);
+                }
+            }
+            Placed::Statement(statement) => self.statements.push(statement),
+            Placed::Nothing => {}
+        }
     }
 
     fn include(&mut self, path: &Name, from: &str) {

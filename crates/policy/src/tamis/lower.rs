@@ -131,6 +131,8 @@ impl Lowering<'_> {
             | StatementKind::Let(..)
             | StatementKind::Variable(_)
             | StatementKind::Set(..)
+            | StatementKind::Parameter(_)
+            | StatementKind::When(..)
             | StatementKind::On(..) => self.sink.report(
                 Diagnostic::error(
                     code::TAMIS_SYNTAX,

@@ -12,6 +12,7 @@
     reason = "every error is an abandoned statement, which has been reported"
 )]
 
+mod choice;
 mod expression;
 
 pub use expression::is_constant_name;
@@ -30,8 +31,8 @@ use crate::limits::MAX_NESTING;
 use crate::sink::Sink;
 
 /// The words that begin statements, in addition to the verbs of rules.
-const STATEMENT_WORDS: [&str; 8] = [
-    "arch", "default", "bad-arch", "unknown", "include", "let", "set", "on",
+const STATEMENT_WORDS: [&str; 10] = [
+    "arch", "default", "bad-arch", "unknown", "include", "let", "set", "on", "param", "when",
 ];
 
 /// Parses one file; errors are reported to the sink, and their statements are omitted.
@@ -62,6 +63,8 @@ pub struct Parser<'a> {
     depth: usize,
     /// The count of open braces.
     open_braces: usize,
+    /// Whether the current statement is in an `on` block.
+    is_in_on_block: bool,
     sink: &'a mut Sink,
 }
 
@@ -80,6 +83,7 @@ impl<'a> Parser<'a> {
             at: 0,
             depth: 0,
             open_braces: 0,
+            is_in_on_block: false,
             sink,
         }
     }
@@ -152,6 +156,8 @@ impl<'a> Parser<'a> {
                 "let" => self.let_statement()?,
                 "set" => self.set_statement()?,
                 "on" => self.on_statement()?,
+                "param" => self.parameter()?,
+                "when" if !self.is_condition_of_call(first) => self.when_statement()?,
                 _ => return Err(self.not_a_statement(first)),
             }
         };
@@ -300,14 +306,16 @@ impl<'a> Parser<'a> {
 
     fn on_statement(&mut self) -> ParseResult<StatementKind> {
         let word = self.advance();
-        if self.open_braces > 0 {
+        if self.is_in_on_block {
             let diagnostic = syntax(word, "`on` inside an `on` block")
                 .help("write the blocks one after the other");
             return Err(self.abandon(diagnostic));
         }
         let arches = self.names("an architecture")?;
         self.expect_symbol("{")?;
+        self.is_in_on_block = true;
         let body = self.statements(true, Parser::statement);
+        self.is_in_on_block = false;
         self.expect_symbol("}")?;
         Ok(StatementKind::On(arches, body))
     }

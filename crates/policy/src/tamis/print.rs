@@ -8,8 +8,9 @@ use std::fmt::{self, Display, Formatter, Write};
 use tamis_rules::Part;
 
 use super::ast::{
-    Answer, Condition, ConditionKind, Constant, Declaration, Element, Name, Operand, OperandName,
-    Policy, Set, Statement, StatementKind, Target, TargetKind, Value, ValueKind,
+    Answer, Condition, ConditionKind, Constant, Declaration, Element, Guard, Name, Operand,
+    OperandName, Parameter, Policy, Set, Statement, StatementKind, Target, TargetKind, Value,
+    ValueKind,
 };
 
 /// Longer lines are broken after a comma.
@@ -57,17 +58,25 @@ fn print_kind(text: &mut String, kind: &StatementKind, indent: &str) {
         StatementKind::Rule(answer, targets) => {
             (format!("{answer} "), texts(targets), String::new())
         }
+        StatementKind::Parameter(parameter) => (parameter.to_string(), vec![], String::new()),
         StatementKind::On(arches, body) => {
-            let arches = texts(arches).join(", ");
-            text.push_str(&format!("{indent}on {arches} {{\n"));
-            for statement in body {
-                print_statement(text, statement, "    ");
-            }
-            text.push_str("}\n");
-            return;
+            let head = format!("on {}", texts(arches).join(", "));
+            return print_block(text, &head, body, indent);
+        }
+        StatementKind::When(guard, body) => {
+            return print_block(text, &format!("when {guard}"), body, indent);
         }
     };
     print_list(text, &format!("{indent}{head}"), &items, &tail);
+}
+
+fn print_block(text: &mut String, head: &str, body: &[Statement], indent: &str) {
+    text.push_str(&format!("{indent}{head} {{\n"));
+    let inner = format!("{indent}    ");
+    for statement in body {
+        print_statement(text, statement, &inner);
+    }
+    text.push_str(&format!("{indent}}}\n"));
 }
 
 /// `head item, item, …tail`, broken after commas.
@@ -118,6 +127,28 @@ impl Display for Declaration {
         match &self.range {
             Some((first, last)) => write!(f, " in {first}..{last}"),
             None => Ok(()),
+        }
+    }
+}
+
+impl Display for Parameter {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "param {}: ", self.name)?;
+        joined(f, &self.values, " | ")?;
+        write!(f, " = {}", self.default)
+    }
+}
+
+impl Display for Guard {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match (self.values.as_slice(), self.is_negated) {
+            ([value], true) => write!(f, "{} != {value}", self.parameter),
+            ([value], false) => write!(f, "{} == {value}", self.parameter),
+            (values, _) => {
+                write!(f, "{} in {{", self.parameter)?;
+                joined(f, values, ", ")?;
+                f.write_char('}')
+            }
         }
     }
 }

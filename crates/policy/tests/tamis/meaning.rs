@@ -273,6 +273,7 @@ fn a_caller_can_insist_on_architectures() {
         "arch x86_64\nallow read\non x86_64 { allow arch_prctl }",
     );
     let options = TamisOptions {
+        choices: Vec::new(),
         arches: Arches::Exactly(vec![Arch::Aarch64]),
         strict: true,
     };
@@ -285,6 +286,7 @@ fn a_caller_can_insist_on_architectures() {
     assert_eq!(decide(&rules, Arch::Aarch64, "read", &[]), Action::ALLOW);
 
     let same = TamisOptions {
+        choices: Vec::new(),
         arches: Arches::Exactly(vec![Arch::X86_64]),
         strict: true,
     };
