@@ -10,7 +10,21 @@ pub struct Embedded {
 }
 
 /// All embedded policies, sorted by name.
-pub const ALL: [Embedded; 3] = [
+pub const ALL: [Embedded; 6] = [
+    Embedded {
+        name: "agent",
+        text: concat!(
+            include_str!("../policies/agent.tamis"),
+            include_str!("../policies/workload.tamis")
+        ),
+    },
+    Embedded {
+        name: "build",
+        text: concat!(
+            include_str!("../policies/build.tamis"),
+            include_str!("../policies/workload.tamis")
+        ),
+    },
     Embedded {
         name: "container-default",
         text: include_str!("../policies/container-default.tamis"),
@@ -22,6 +36,13 @@ pub const ALL: [Embedded; 3] = [
     Embedded {
         name: "pure-compute",
         text: include_str!("../policies/pure-compute.tamis"),
+    },
+    Embedded {
+        name: "service",
+        text: concat!(
+            include_str!("../policies/service.tamis"),
+            include_str!("../policies/workload.tamis")
+        ),
     },
 ];
 

@@ -65,11 +65,13 @@ pub enum Need {
     Judge,
     /// Another program under test than the one built with the tests, which `TAMIS_BIN` names.
     OtherProgram,
+    /// The programs of users that run under embedded policies: git, node, npm, go, java, Chromium.
+    Workloads,
 }
 
 impl Need {
     /// All needs.
-    pub const ALL: [Need; 21] = [
+    pub const ALL: [Need; 22] = [
         Need::Corpus,
         Need::Live,
         Need::Peers,
@@ -91,6 +93,7 @@ impl Need {
         Need::X86_64,
         Need::Judge,
         Need::OtherProgram,
+        Need::Workloads,
     ];
 
     /// How a machine or a user gets it.
@@ -123,6 +126,7 @@ impl Need {
             Need::X86_64 => "another machine",
             Need::Judge => "TAMIS_JUDGES=all, or a list of systemd, languages, platforms",
             Need::OtherProgram => "TAMIS_BIN=/usr/bin/tamis while the tests are built",
+            Need::Workloads => "apt install git nodejs npm golang-go default-jdk-headless chromium",
         }
     }
 
@@ -150,6 +154,7 @@ impl Need {
             Need::X86_64 => "x86_64",
             Need::Judge => "judge",
             Need::OtherProgram => "other-program",
+            Need::Workloads => "workloads",
         }
     }
 

@@ -8,6 +8,7 @@ mod diagnostics;
 mod embedded;
 mod hostile;
 mod meaning;
+mod parameters;
 mod print;
 mod variables;
 

@@ -54,6 +54,7 @@ mod trace;
 mod trace_structures;
 mod trace_threads;
 mod unchanged;
+mod workloads;
 
 use std::process::ExitCode;
 
