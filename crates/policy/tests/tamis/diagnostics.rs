@@ -315,6 +315,20 @@ const NAMES: &[Case] = &[
         "write `default kill-process` if this is intended",
     ),
     (
+        "param network: no | yes = no\ndefault allow\nwhen netwrk == no { allow read }",
+        "TM0228",
+        "netwrk",
+        "the policy has no parameter `netwrk`",
+        "did you mean `network`?",
+    ),
+    (
+        "param network: no | yes = no\ndefault allow\nwhen network == maybe { allow read }",
+        "TM0229",
+        "maybe",
+        "`maybe` is not a value of the parameter `network`",
+        "",
+    ),
+    (
         "arch x86\nallow close(full(fd) == 1)",
         "TM0226",
         "close(full(fd) == 1)",
