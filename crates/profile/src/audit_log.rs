@@ -164,8 +164,15 @@ fn without_beginning(line: &str, assumed: Arch) -> Option<ParseResult> {
     if SUMMARIES.iter().any(|words| line.contains(words)) {
         return Some(Err(UnreadReason::Summary));
     }
-    let fields = [" syscall=", " compat=", " ip=", " code="];
+    // snappy-debug writes a word before the fields, and the call without the name of its field.
+    let snappy = line.trim_start().strip_prefix("Log: ");
+    let call = match snappy {
+        Some(_) => " arch=",
+        None => " syscall=",
+    };
+    let fields = [call, " compat=", " ip=", " code="];
     let has_fields = fields.iter().all(|field| line.contains(field));
+    let line = snappy.unwrap_or(line);
     if has_fields && line.starts_with("auid=") {
         return Some(record::read(line, assumed).map(|record| (record, Writer::Unnamed)));
     }

@@ -190,9 +190,24 @@ fn is_stamp(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_date = match words[..] {
         [_weekday, _month, day, time, year] => is_number(day) && is_time(time) && is_number(year),
+        // `dmesg --reltime` at the first line of a minute: `Nov28 05:00`.
+        [date, time] => is_month_and_day(date) && is_hour_and_minute(time),
         _ => false,
     };
     is_seconds || is_caller || is_date
+}
+
+fn is_month_and_day(text: &str) -> bool {
+    let month = text.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_name = !month.is_empty() && month.chars().all(|c| c.is_alphabetic() || c == '.');
+    is_name && (1..=2).contains(&(text.len() - month.len()))
+}
+
+fn is_hour_and_minute(text: &str) -> bool {
+    let parts = text.split_once(':');
+    parts.is_some_and(|(hour, minute)| {
+        hour.len() == 2 && minute.len() == 2 && is_number(hour) && is_number(minute)
+    })
 }
 
 fn is_number(text: &str) -> bool {

@@ -41,7 +41,8 @@ pub(super) fn read(body: &str, assumed: Arch) -> Result<Record, UnreadReason> {
             .filter_map(|word| word.strip_prefix(name)?.strip_prefix('='))
             .next()
     };
-    let call = field("syscall").ok_or(UnreadReason::Call)?;
+    let call = field("syscall").or_else(|| named_number(tail));
+    let call = call.ok_or(UnreadReason::Call)?;
     let is_compat = field("compat") == Some("1");
     let arch = field("arch").map(audit_value);
     let (arch, nr) = number(arch, call, assumed, is_compat).ok_or(UnreadReason::Call)?;
@@ -56,6 +57,15 @@ pub(super) fn read(body: &str, assumed: Arch) -> Result<Record, UnreadReason> {
         kind: field("code").and_then(kind),
         program,
     })
+}
+
+/// The call as snappy-debug writes it, in place of the field: `83(mkdir)`.
+fn named_number(tail: &str) -> Option<&str> {
+    let is_call = |word: &&str| {
+        let parts = word.strip_suffix(')').and_then(|word| word.split_once('('));
+        parts.is_some_and(|(nr, name)| nr.parse::<u32>().is_ok() && !name.contains('='))
+    };
+    tail.split_whitespace().find(is_call)
 }
 
 /// Removes the names that auditd's enriched format adds.
