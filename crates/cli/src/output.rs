@@ -51,6 +51,23 @@ impl ReportArgs {
         OutputArgs { output: file }.check_folder()
     }
 
+    /// The file, opened for writing, or standard error.
+    ///
+    /// # Errors
+    /// If the file can't be created.
+    pub fn writer(&self) -> Result<Box<dyn Write + Send>, Failure> {
+        let Some(path) = self.output.as_deref() else {
+            return Ok(Box::new(io::stderr()));
+        };
+        match fs::File::create(path) {
+            Ok(file) => Ok(Box::new(file)),
+            Err(error) => Err(Failure::environment(format!(
+                "cannot write to {}: {error}",
+                path.text()
+            ))),
+        }
+    }
+
     /// Writes the report to the file or to standard error, because standard output belongs to the executed command.
     pub fn show(&self, report: &(impl Document + Display), global: &Global) -> Result<(), Failure> {
         match &self.output {

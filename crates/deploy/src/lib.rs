@@ -6,6 +6,7 @@
 //! | [`oci`] | filters in the configuration of a container |
 //! | [`audit`] | the filters of running processes, compared with a policy |
 //! | [`denied`] | denied calls, explained, with the smallest change of the policy that allows them |
+//! | [`owner`] | the unit, container and pod of a process |
 //! | [`systemd`] | the installed release of systemd |
 //! | [`root`] | a file system below a root, for images |
 //! | [`tasks`] | tasks of this machine |
@@ -18,6 +19,7 @@ pub mod audit;
 pub mod denied;
 pub mod harden;
 pub mod oci;
+pub mod owner;
 pub mod root;
 pub mod systemd;
 pub mod tasks;

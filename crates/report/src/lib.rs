@@ -21,6 +21,7 @@ pub mod change;
 pub mod compile;
 pub mod convert;
 pub mod decompile;
+pub mod denial_event;
 pub mod denied;
 pub mod diagnostics;
 pub mod diff;
@@ -99,6 +100,7 @@ documents! {
     compile::CompileReport = "tamis.compile/1",
     convert::ConvertReport = "tamis.convert/1",
     decompile::DecompileReport = "tamis.decompile/1",
+    denial_event::DenialEvent = "tamis.denied/1",
     denied::AuditReport = "tamis.explain-audit/1",
     diff::DiffReport = "tamis.diff/1",
     disasm::DisasmReport = "tamis.disasm/1",
@@ -133,6 +135,20 @@ documents! {
     tables::Table<tables::OptionRow> = "tamis.tables.options/1",
     test::TestReport = "tamis.test/1",
     trace::TraceEvent = "tamis.trace/1",
+}
+
+/// An event as one line of JSON, with `schema` as its first member and without the newline.
+fn line<D: Document>(event: &D) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Named<'a, D> {
+        schema: &'static str,
+        #[serde(flatten)]
+        event: &'a D,
+    }
+    serde_json::to_string(&Named {
+        schema: D::SCHEMA,
+        event,
+    })
 }
 
 /// A document as JSON: indented, with a final newline, with `schema` as its first member and `diagnostics` as its last:

@@ -2,8 +2,6 @@
 
 use serde::Serialize;
 
-use crate::Document;
-
 /// An event. Absent members are omitted.
 #[derive(Serialize)]
 pub struct TraceEvent {
@@ -120,16 +118,7 @@ impl TraceEvent {
     /// # Errors
     /// Never: the members have names.
     pub fn line(&self) -> serde_json::Result<String> {
-        #[derive(Serialize)]
-        struct Named<'a> {
-            schema: &'static str,
-            #[serde(flatten)]
-            event: &'a TraceEvent,
-        }
-        serde_json::to_string(&Named {
-            schema: TraceEvent::SCHEMA,
-            event: self,
-        })
+        crate::line(self)
     }
 }
 

@@ -127,8 +127,9 @@ pub fn check(program: &Path, folder: &Path, line: &str) -> String {
         Some("run" | "record" | "sandbox" | "inject" | "trace") => output.stderr,
         _ => output.stdout,
     };
-    // A trace is a document in each line.
-    let documents: Vec<&[u8]> = match line.starts_with("trace ") {
+    // Events are a document in each line.
+    let has_events = line.starts_with("trace ") || line.contains(" --json-lines ");
+    let documents: Vec<&[u8]> = match has_events {
         true => text.trim_ascii_end().split(|byte| *byte == b'\n').collect(),
         false => vec![&text],
     };

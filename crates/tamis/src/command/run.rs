@@ -1,6 +1,7 @@
 //! `tamis run`: run a command under filters.
 
 mod denied;
+mod lines;
 
 use std::ffi::OsString;
 
@@ -24,6 +25,7 @@ use crate::cli::output::ReportArgs;
 use crate::cli::side;
 use crate::cli::target::{self, FlagArgs, TargetArgs};
 use crate::cli::{Failure, Global, budget, exit, input, message};
+use lines::DenialLines;
 
 /// Run a command under one or more filters
 #[derive(clap::Args)]
@@ -33,6 +35,7 @@ Examples:
   tamis run -p profile.json -- python3 app.py
   tamis run -p base.bpf -p extra.tamis -- sh
   tamis run -p server.tamis --explain-denied -- ./server
+  tamis run -p agent --explain-denied --json-lines -o denied.jsonl -- ./agent
   tamis run --libseccomp -- ls             with tamis's library in place of libseccomp
 Every filter must allow execve, and seccomp if another filter follows. The embedded policies \
 network-service and pure-compute don't: they are for programs that install their own filter.
@@ -61,6 +64,11 @@ pub(crate) struct Args {
     /// It names the rule, too. Only these calls become slower. Programs that have listeners of their own fail under it
     #[arg(long)]
     explain_denied: bool,
+    /// Write each denied call at once, as a line of JSON, and at the end what was killed and how the command ended
+    ///
+    /// To standard error, or to the file of `--output`, in place of the report.
+    #[arg(long, requires = "explain_denied", conflicts_with = "no_explain")]
+    json_lines: bool,
     #[command(flatten)]
     output: ReportArgs,
     /// Don't set no_new_privs; needs CAP_SYS_ADMIN, keeps set-user-ID programs working
@@ -124,11 +132,20 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         command.filters = stack.clone();
     }
     budget::answered();
+    let lines = match args.json_lines {
+        true => Some(DenialLines::new(args.output.writer()?)),
+        false => None,
+    };
     let result = match explains_denied {
-        true => denied::run(&command, &stack, &policies),
+        true => denied::run(&command, &stack, &policies, lines.as_ref()),
         false => run::run(&command).map(|result| (result, Denials::default())),
     };
     match result {
+        Ok((report, _)) if lines.is_some() => {
+            let document = document(&report, &policies, &stack);
+            lines.map_or(Ok(()), |lines| lines.end(&document, &report))?;
+            Ok(report.ended.pass_on())
+        }
         Ok((report, denials)) => {
             let mut document = document(&report, &policies, &stack);
             document.denied = denials.entries(

@@ -152,6 +152,12 @@ fn check_record() -> String {
 fn check_live() -> Vec<String> {
     let policy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas.tamis");
     fs::write(&policy, "default allow\nkill uname\n").unwrap();
+    let denying = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas-denying.tamis");
+    fs::write(
+        &denying,
+        "default allow\ndeny lseek\nkill openat(flags & O_CREAT != 0)\n",
+    )
+    .unwrap();
     let rules = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas.rules");
     fs::write(&rules, "uname errno(EIO)\n").unwrap();
     vec![
@@ -164,6 +170,10 @@ fn check_live() -> Vec<String> {
         check("bench --explain-gap --rounds 1 --json"),
         check("bpf fuzz pure-compute --evaluations 1000 --running-kernel --json"),
         check(&format!("run --json -p {} -- uname", policy.display())),
+        check(&format!(
+            "run --explain-denied --json-lines -p {} -- touch schemas",
+            denying.display()
+        )),
         check(&format!("sandbox --json -p {} -- true", policy.display())),
         check(&format!("inject --json {} -- true", rules.display())),
         check(&format!(

@@ -17,6 +17,7 @@ use tamis_recorder::view::{Argument, DecodedValue, Decoder};
 use tamis_report::denied::essence;
 use tamis_session::Policy;
 
+use super::lines::DenialLines;
 use crate::cli::load::native_arch;
 
 /// The most bytes that are shown of texts other than paths.
@@ -29,6 +30,7 @@ pub(super) fn run(
     command: &Command,
     stack: &Stack,
     policies: &[Option<Policy>],
+    lines: Option<&DenialLines>,
 ) -> Result<(RunResult, Denials), RunError> {
     let mut denials = Denials::default();
     let mut decoder = decoder();
@@ -39,8 +41,11 @@ pub(super) fn run(
             let policy = run
                 .decided_by
                 .and_then(|filter| policies.get(filter)?.as_ref());
-            let show = || shown_waiting(&mut decoder, listener, notification);
-            denials.add(&notification.call, action, policy, show);
+            let mut show = || shown_waiting(&mut decoder, listener, notification);
+            match lines {
+                Some(lines) => lines.denied(notification, action, policy, show()),
+                None => denials.add(&notification.call, action, policy, show),
+            }
             Reply::Errno(action.data.min(errno::MAX))
         } else {
             // The policy's own `notify` without a supervisor.
