@@ -105,6 +105,9 @@ pub struct ParseOptions {
     /// The options of minijail's parsers.
     #[cfg(feature = "languages")]
     pub minijail: minijail::Settings,
+    /// The options of SeccompProfile resources.
+    #[cfg(feature = "languages")]
+    pub spo: spo::Settings,
     /// The release of systemd.
     #[cfg(feature = "languages")]
     pub systemd: systemd::Settings,
@@ -126,6 +129,8 @@ impl ParseOptions {
             firecracker: firecracker::Settings::default(),
             #[cfg(feature = "languages")]
             minijail: minijail::Settings::default(),
+            #[cfg(feature = "languages")]
+            spo: spo::Settings::default(),
             #[cfg(feature = "languages")]
             systemd: systemd::Settings::default(),
         }

@@ -19,11 +19,12 @@
 use tamis_diag::document::Range;
 use tamis_diag::document::{Array, Content, Document, Object, Value};
 use tamis_diag::json::{Dialect, Reader, member, start_of};
-use tamis_diag::{Diagnostic, SourceId, Sources, code};
+use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 
 use crate::front_end::FrontEnd;
 use crate::installation::Installation;
 use crate::oci::{self, ParsedProfile};
+use crate::option::{LanguageOption, OptionForm};
 use crate::selection::Selection;
 use crate::{Parsed, limits};
 
@@ -34,14 +35,35 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     plural: "SeccompProfile resources",
     about: "A SeccompProfile of the security-profiles-operator for Kubernetes, YAML or JSON",
     extensions: &["yaml", "yml", "json"],
-    options: &[&oci::ENOSYS_TAIL, &oci::NATIVE_ONLY, &oci::TEXT],
+    options: &[&RESOURCE, &oci::ENOSYS_TAIL, &oci::NATIVE_ONLY, &oci::TEXT],
     uses_kernel: false,
     ignores_byte_order_mark: true,
     recognises,
     parse: |sources, source, _, common| {
-        parse(sources, source, &oci::OciOptions::from_common(common)).into()
+        let name = common.spo.resource.as_deref();
+        parse_named(sources, source, &oci::OciOptions::from_common(common), name).into()
     },
 };
+
+static RESOURCE: LanguageOption = LanguageOption {
+    name: "resource",
+    help: "The `metadata.name` of the profile, if the file has several",
+    default: "the only profile",
+    form: OptionForm::Text {
+        placeholder: "NAME",
+        set: |options, name| {
+            options.spo.resource = Some(name.to_owned());
+            Ok(())
+        },
+    },
+};
+
+/// The options of the language, besides those of OCI profiles.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The name of the profile in a file with several.
+    pub resource: Option<String>,
+}
 
 static DIALECT: Dialect = Dialect {
     document: "a resource",
@@ -93,6 +115,16 @@ pub(crate) fn recognises(text: &str) -> bool {
 /// assert_eq!(ruleset.sections()[0].default, Action::errno(1));
 /// ```
 pub fn parse(sources: &Sources, source: SourceId, options: &oci::OciOptions) -> ParsedProfile {
+    parse_named(sources, source, options, None)
+}
+
+/// Parses the `SeccompProfile` of this name, or the only one.
+fn parse_named(
+    sources: &Sources,
+    source: SourceId,
+    options: &oci::OciOptions,
+    name: Option<&str>,
+) -> ParsedProfile {
     let text = sources.get(source).text.as_ref();
     let mut reader = Reader::new(&DIALECT, source, options.strict);
     let documents = match is_json(text) {
@@ -101,7 +133,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &oci::OciOptions) -> 
     };
     let spec = documents
         .as_ref()
-        .and_then(|documents| only_spec(&mut reader, documents));
+        .and_then(|documents| only_spec(&mut reader, documents, name));
     match spec {
         Some(spec) => {
             check_spec(&mut reader, spec);
@@ -144,15 +176,29 @@ struct Resources<'d> {
     others: Vec<(String, Range)>,
 }
 
-/// The `spec` of the one profile among the documents, or an error.
-fn only_spec<'d>(reader: &mut Reader, documents: &'d Document<'_>) -> Option<Object<'d>> {
+/// The `spec` of the one profile among the documents, or of that with the name, or an error.
+fn only_spec<'d>(
+    reader: &mut Reader,
+    documents: &'d Document<'_>,
+    name: Option<&str>,
+) -> Option<Object<'d>> {
     let errors = |reader: &Reader| reader.diagnostics.iter().any(Diagnostic::is_error);
     let mut found = Resources::default();
     for document in documents.roots() {
         collect(reader, document, &mut found);
     }
-    let profile = match found.profiles.as_slice() {
+    let named = |profile: &Object<'_>| name.is_none_or(|name| name_of(*profile) == Some(name));
+    let selected: Vec<Object<'d>> = found.profiles.iter().copied().filter(named).collect();
+    let profile = match selected.as_slice() {
         [only] => *only,
+        [] if !found.profiles.is_empty() => {
+            reader.push(no_such_profile(
+                reader,
+                &found.profiles,
+                name.unwrap_or_default(),
+            ));
+            return None;
+        }
         [] if errors(reader) => return None,
         [] => {
             let message = "no SeccompProfile in this file";
@@ -176,7 +222,10 @@ fn only_spec<'d>(reader: &mut Reader, documents: &'d Document<'_>) -> Option<Obj
                 let span = reader.span(place(*profile));
                 diagnostic = diagnostic.label(span, "one");
             }
-            let help = "put each in its own file: a policy is one profile";
+            let help = match several.iter().find_map(|profile| name_of(*profile)) {
+                Some(first) if name.is_none() => format!("select one: `--resource {first}`"),
+                _ => "put each in its own file: a policy is one profile".to_owned(),
+            };
             reader.push(diagnostic.help(help));
             return None;
         }
@@ -189,6 +238,27 @@ fn only_spec<'d>(reader: &mut Reader, documents: &'d Document<'_>) -> Option<Obj
     }
     let spec = reader.required(profile, "spec", "a SeccompProfile")?;
     reader.object(spec, "`spec`")
+}
+
+/// The name of a resource, if it has one.
+fn name_of(object: Object<'_>) -> Option<&str> {
+    let metadata = object.get("metadata")?.value.as_object()?;
+    metadata.get("name")?.value.as_text()
+}
+
+/// The error for a name that none of the profiles has.
+fn no_such_profile(reader: &Reader, profiles: &[Object<'_>], name: &str) -> Diagnostic {
+    let message = format!("there is no profile `{name}` in this");
+    let mut diagnostic = Diagnostic::error(code::SPO_RESOURCE, message);
+    for profile in profiles.iter().take(3) {
+        let span = reader.span(place(*profile));
+        diagnostic = diagnostic.label(span, "another one");
+    }
+    let names = profiles.iter().filter_map(|profile| name_of(*profile));
+    match suggest::nearest(name, names) {
+        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+        None => diagnostic,
+    }
 }
 
 /// The span of a resource's beginning.

@@ -17,7 +17,7 @@ codes! { SPO;
     SPO_RESOURCE = "TM1205", "not one SeccompProfile",
         "A policy is one resource with `apiVersion: security-profiles-operator.x-k8s.io/v1` (or v1beta1, v1alpha1), \
          `kind: SeccompProfile` and the profile as `spec`. Resources of other kinds in the same file are \
-         ignored. Several profiles would be ambiguous: put each in its own file. The operator does not \
+         ignored. Of several profiles `--resource NAME` selects one by its `metadata.name`. The operator does not \
          install a profile with `disabled: true`.";
     SPO_BASE = "TM1206", "base profile not available",
         "The operator joins `syscalls` with those of the profile that `baseProfileName` names, a resource of the \
