@@ -15,10 +15,10 @@ use crate::option::LanguageOption;
 use crate::selection::Selection;
 use crate::{Parsed, tamis};
 #[cfg(feature = "languages")]
-use crate::{firecracker, kafel, minijail, oci, spo, systemd};
+use crate::{firecracker, kafel, minijail, nsjail, oci, spo, systemd};
 
 /// How many languages there are.
-const COUNT: usize = if cfg!(feature = "languages") { 7 } else { 1 };
+const COUNT: usize = if cfg!(feature = "languages") { 8 } else { 1 };
 
 /// All languages. The first one has priority if a text resembles several, or if several share the extension and the
 /// text resembles none.
@@ -34,6 +34,8 @@ pub static ALL: [&FrontEnd; COUNT] = [
     &firecracker::FRONT_END,
     #[cfg(feature = "languages")]
     &minijail::FRONT_END,
+    #[cfg(feature = "languages")]
+    &nsjail::FRONT_END,
     #[cfg(feature = "languages")]
     &kafel::FRONT_END,
 ];

@@ -30,6 +30,8 @@ pub mod matrix;
 pub mod minijail;
 mod near;
 #[cfg(feature = "languages")]
+pub mod nsjail;
+#[cfg(feature = "languages")]
 pub mod oci;
 pub mod option;
 pub mod selection;

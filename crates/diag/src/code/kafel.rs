@@ -53,4 +53,11 @@ codes! { KAFEL;
          several arguments, as in `(a & b) <= c`, are compared bit by bit, which is correct but long: \
          several instructions per bit and argument, up to the kernel's limit of 4096. Separate comparisons \
          or a constant mask, such as `(a & 0xff) <= 5`, are often sufficient.";
+    NSJAIL_SYNTAX = "TM1015", "syntax error in a configuration of nsjail",
+        "A configuration is protocol buffers as text: fields such as `seccomp_string: \"…\"`, messages in \
+         braces, lists in brackets. A string ends in its line; nsjail ends each `seccomp_string` with a line \
+         feed, but joins strings of one field without anything between them.";
+    NSJAIL_POLICY = "TM1016", "not one policy in a configuration of nsjail",
+        "nsjail takes the policy of `seccomp_string`, or of the file that `seccomp_policy_file` names, and \
+         refuses both. Without either it installs no filter, so there is nothing to compile.";
 }

@@ -9,8 +9,11 @@ mod oci;
 use tamis_abi::Arch;
 use tamis_diag::{Diagnostic, SourceId, Sources};
 use tamis_export::tamis::{self as export, Style};
+use tamis_policy::front_end::ParseOptions;
 use tamis_policy::loader::NoIncludes;
-use tamis_policy::{Parsed, firecracker, kafel, minijail, oci as profiles, spo, systemd, tamis};
+use tamis_policy::{
+    Parsed, firecracker, kafel, minijail, nsjail, oci as profiles, spo, systemd, tamis,
+};
 use tamis_rules::{Predicate, Ruleset, Section, Test, text};
 
 /// A policy language.
@@ -27,7 +30,7 @@ pub struct Language {
 }
 
 /// All languages.
-pub const ALL: [Language; 8] = [
+pub const ALL: [Language; 9] = [
     Language {
         name: "rules",
         print: |ruleset| Some(ruleset.to_string()),
@@ -89,6 +92,27 @@ pub const ALL: [Language; 8] = [
         parse: |sources, source| {
             let options = kafel::KafelOptions::new(Arch::X86_64);
             meaning(kafel::parse(sources, source, &mut NoIncludes, &options))
+        },
+    },
+    Language {
+        name: "nsjail",
+        print: |ruleset| {
+            let policy = conditions::kafel(ruleset)?;
+            let lines = policy.lines().map(|line| {
+                let line = line.replace('\\', "\\\\").replace('"', "\\\"");
+                format!("seccomp_string: \"{line}\"\n")
+            });
+            Some(format!("mode: ONCE\n{}", lines.collect::<String>()))
+        },
+        has_all_plain: true,
+        parse: |sources, source| {
+            let parsed = (nsjail::FRONT_END.parse)(
+                sources,
+                source,
+                &mut NoIncludes,
+                &ParseOptions::new(Arch::X86_64),
+            );
+            meaning(parsed.parsed)
         },
     },
     Language {
