@@ -308,3 +308,140 @@ fn numbers(section: &Section) -> Vec<(u32, &'static str)> {
     numbers.extend(other.map(|nr| (nr, OTHER_NUMBERS)));
     numbers
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tamis_diag::Sources;
+    use tamis_policy::loader::NoIncludes;
+    use tamis_policy::tamis;
+    use tamis_prover::{Limits, Stop};
+    use tamis_rules::Predicate;
+
+    use super::*;
+    use crate::{Resources, Verdict, load};
+
+    const POLICY: &str = "arch x86_64, x86\ndefault deny\nallow read, write, close\n\
+        allow socket(family == AF_UNIX)\nerrno(ENOSYS) clone3, openat2\n\
+        deny ioctl(cmd == TIOCSTI)\nallow ioctl(cmd < 0x5500), fcntl(cmd == F_GETFL || cmd == F_SETFL)\n\
+        deny write(fd == 7)\n";
+    const CHECKS: &str = "always allow read, write(fd == 1)\nnever allow socket(family == AF_INET)\n\
+        expect clone3 -> errno(ENOSYS)\nnever allow ioctl(cmd == TIOCSTI)\nalways allow ioctl(cmd == TCGETS)\n\
+        on x86\nalways allow fcntl(cmd == F_GETFL)\n";
+
+    fn subject() -> Ruleset {
+        let mut sources = Sources::new();
+        let root = sources.add("a.tamis", POLICY);
+        let options = tamis::TamisOptions::new(vec![Arch::X86_64]);
+        tamis::parse(&mut sources, root, &mut NoIncludes, &options)
+            .ruleset
+            .expect("no errors")
+    }
+
+    fn checks() -> Checks {
+        let mut sources = Sources::new();
+        let root = sources.add("a.checks", CHECKS);
+        let loaded = load(&mut sources, root, &mut NoIncludes, &[]);
+        loaded.checks.expect("no errors")
+    }
+
+    fn all_hold(ruleset: &Ruleset, checks: &Checks) -> bool {
+        let subject = Subject::Ruleset(ruleset);
+        let mut judge =
+            Judge::new(subject, Arch::X86_64, Limits::default(), Stop::default()).unwrap();
+        checks
+            .all
+            .iter()
+            .all(|check| judge.check(checks, check, &Resources::NONE).verdict == Verdict::Holds)
+    }
+
+    /// The ruleset with a rule inserted before another one.
+    fn with(ruleset: &Ruleset, arch: Arch, index: usize, rule: &Rule) -> Ruleset {
+        let mut sections = ruleset.sections().to_vec();
+        for section in sections.iter_mut().filter(|section| section.arch == arch) {
+            section.rules.insert(index, rule.clone());
+        }
+        Ruleset::new(sections, ruleset.bad_arch).unwrap()
+    }
+
+    /// The lines and calls of rules for which no mutated policy makes a check fail, by judging each of them.
+    fn by_mutation(ruleset: &Ruleset, checks: &Checks) -> BTreeSet<(u32, &'static str, Arch)> {
+        let mut uncovered = BTreeSet::new();
+        for section in ruleset.sections() {
+            for (index, rule) in section.rules.iter().enumerate() {
+                for (nr, name) in numbers(section) {
+                    if !rule.syscalls.contains(nr) {
+                        continue;
+                    }
+                    let own = |when: &Predicate, action| Rule {
+                        syscalls: std::iter::once(nr).collect(),
+                        when: when.clone(),
+                        action,
+                        origin: None,
+                    };
+                    let mutants = match rule.action.kind.executes() {
+                        true => vec![
+                            own(&Predicate::True, rule.action),
+                            own(&rule.when, Action::errno(1)),
+                        ],
+                        false => vec![own(&rule.when, Action::ALLOW)],
+                    };
+                    let mutants: Vec<Ruleset> = mutants
+                        .into_iter()
+                        .map(|mutant| with(ruleset, section.arch, index, &mutant))
+                        .collect();
+                    let mut space = tamis_prover::Space::new(Limits::default());
+                    let before = space.ruleset(ruleset).unwrap();
+                    let mut changes = |own: &&Ruleset| space.ruleset(own).unwrap() != before;
+                    let mutants: Vec<&Ruleset> =
+                        mutants.iter().filter(|own| changes(own)).collect();
+                    if !mutants.is_empty() && mutants.iter().all(|own| all_hold(own, checks)) {
+                        let line = rule.origin.as_ref().unwrap().line;
+                        uncovered.insert((line, name, section.arch));
+                    }
+                }
+            }
+        }
+        uncovered
+    }
+
+    #[test]
+    fn a_rule_is_uncovered_exactly_if_no_check_fails_for_a_mutated_policy() {
+        let (ruleset, checks) = (subject(), checks());
+        assert!(all_hold(&ruleset, &checks));
+        let subject = Subject::Ruleset(&ruleset);
+        let mut judge =
+            Judge::new(subject, Arch::X86_64, Limits::default(), Stop::default()).unwrap();
+        let constraints: Vec<Constraint<'_>> = checks
+            .all
+            .iter()
+            .map(|check| Constraint {
+                checks: &checks,
+                check,
+                reference: None,
+            })
+            .collect();
+        let found = judge.coverage(&ruleset, &constraints).unwrap();
+        let mut uncovered = BTreeSet::new();
+        for rule in found.iter().filter(|rule| rule.origin.is_some()) {
+            let line = rule.origin.as_ref().unwrap().line;
+            for call in &rule.calls {
+                let (name, arches) = match call.split_once(" (") {
+                    Some((name, arches)) => (name, vec![arches.trim_end_matches(')')]),
+                    None => (call.as_str(), vec!["x86_64", "x86"]),
+                };
+                for arch in arches {
+                    uncovered.insert((line, name.to_owned(), Arch::from_name(arch).unwrap()));
+                }
+            }
+        }
+        let expected = by_mutation(&ruleset, &checks);
+        let expected: BTreeSet<(u32, String, Arch)> = expected
+            .into_iter()
+            .map(|(line, name, arch)| (line, name.to_owned(), arch))
+            .collect();
+        assert_eq!(uncovered, expected);
+        assert!(!uncovered.is_empty());
+    }
+}

@@ -579,7 +579,7 @@ fn decider_in(subject: &Subject<'_>, input: &Input, filter: usize) -> Decider {
             let answers: Vec<u32> = filters.iter().map(|own| own.answer(input)).collect();
             match stack::winner(&answers) {
                 Some(index) => decider_in(&filters[index], input, index),
-                None => Decider::Rule(None),
+                None => Decider::NoFilter,
             }
         }
     }

@@ -92,6 +92,8 @@ pub enum Decider {
     Default(Arch),
     /// The action for architectures without rules.
     BadArch,
+    /// There is no filter.
+    NoFilter,
     /// An instruction of a program.
     Insn {
         /// The index of the program, counted from the oldest.

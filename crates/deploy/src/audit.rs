@@ -34,10 +34,13 @@ pub struct Audit<'a> {
 
 /// A task with its filters.
 #[derive(Debug)]
-struct TaskFilters {
-    tid: i32,
-    name: String,
-    filters: Vec<Program>,
+pub struct TaskFilters {
+    /// Its number.
+    pub tid: i32,
+    /// Its name, escaped.
+    pub name: String,
+    /// Its filters, the oldest first.
+    pub filters: Vec<Program>,
 }
 
 /// The results for filters, which several tasks may share.
@@ -138,6 +141,11 @@ impl Tasks {
             added.map_err(|error| tasks::unreadable(pid, &error))?;
         }
         Ok(tasks)
+    }
+
+    /// The tasks; the second list has those whose filters can't be read, with the reason.
+    pub fn into_parts(self) -> (Vec<TaskFilters>, Vec<String>) {
+        (self.found, self.unreadable)
     }
 
     /// All processes with filters.

@@ -1,17 +1,21 @@
 //! The results of checks for policies: `tamis test`.
 
+pub mod junit;
+pub mod sarif;
+
 use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 use tamis_abi::{Arch, call};
 use tamis_assertions::{
-    Check, Checks, Decider, Edit, EditKind, Example, Mend, Outcome, Verdict, Violation, Way,
+    Check, Checks, Decider, Edit, EditKind, Example, Mend, Outcome, Uncovered, Verdict, Violation,
+    Way,
 };
 use tamis_diag::Sources;
 use tamis_diag::code::{self, Code};
 use tamis_rules::Origin;
 
-use crate::entry::counted;
+use crate::entry::{counted, first_calls};
 use crate::place;
 
 /// The results of all checks for all policies.
@@ -31,6 +35,54 @@ pub struct TestReport {
 pub struct TestedEntry {
     pub policy: String,
     pub checks: Vec<CheckEntry>,
+    /// The rules that no check constrains, if they were sought.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncovered: Option<Vec<UncoveredEntry>>,
+}
+
+/// A rule with calls that no check constrains.
+#[derive(Serialize)]
+pub struct UncoveredEntry {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// The line of the rule, or the rule in words.
+    pub rule: String,
+    pub calls: Vec<String>,
+    /// The number of calls that the rule decides, of all architectures.
+    pub of: usize,
+}
+
+impl UncoveredEntry {
+    /// The entry for a rule of a policy with these texts.
+    pub fn new(uncovered: &Uncovered, sources: &Sources) -> UncoveredEntry {
+        let origin = uncovered.origin.as_ref();
+        let line = origin.and_then(|origin| place::line(origin, sources));
+        UncoveredEntry {
+            file: origin.map(|origin| origin.file.to_string()),
+            line: origin.map(|origin| origin.line),
+            column: origin.map(|origin| origin.column),
+            rule: line.unwrap_or_else(|| uncovered.title.clone()),
+            calls: uncovered.calls.clone(),
+            of: uncovered.of,
+        }
+    }
+}
+
+/// One line: the place, the rule and the first calls.
+impl fmt::Display for UncoveredEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MAX_CALLS: usize = 6;
+        f.write_str("not covered: ")?;
+        if let (Some(file), Some(line)) = (&self.file, self.line) {
+            write!(f, "{file}:{line}: ")?;
+        }
+        let calls = first_calls(&self.calls, MAX_CALLS, "");
+        writeln!(f, "{}: {calls}", self.rule)
+    }
 }
 
 /// The result of a check.
@@ -404,6 +456,7 @@ fn decided_by(decider: &Decider, origin: Option<&Origin>, sources: &Sources) -> 
         }
         (Decider::Rule(_), None) => "decided by a rule".to_owned(),
         (Decider::Default(arch), _) => format!("decided by the default of {arch}"),
+        (Decider::NoFilter, _) => "there is no filter".to_owned(),
         (Decider::BadArch, _) => "decided by the action for other architectures".to_owned(),
         (Decider::Insn { filter, pc }, _) => {
             format!("decided by instruction {} of filter {filter}", pc.0)
@@ -433,6 +486,9 @@ impl fmt::Display for TestReport {
                         f.write_str(&check.details("  "))?;
                     }
                 }
+            }
+            for uncovered in tested.uncovered.iter().flatten() {
+                write!(f, "{uncovered}")?;
             }
             writeln!(f, "{}", tested.counts())?;
         }

@@ -20,7 +20,6 @@ pub fn log(report: &LintReport) -> Value {
         .collect();
     codes.sort();
     codes.dedup();
-    let rules: Vec<Value> = codes.iter().map(rule).collect();
     let results: Vec<Value> = inputs
         .flat_map(|input| input.findings.iter().map(move |finding| (input, finding)))
         .map(|(input, finding)| {
@@ -28,6 +27,13 @@ pub fn log(report: &LintReport) -> Value {
             result(input, finding, index.unwrap_or_default())
         })
         .collect();
+    let gaps: Vec<Value> = report.inputs.iter().flat_map(notifications).collect();
+    document(&codes, &results, &gaps)
+}
+
+/// A log of results of these codes, which refer to them by index; `gaps` are parts that were not examined.
+pub(crate) fn document(codes: &[Code], results: &[Value], gaps: &[Value]) -> Value {
+    let rules: Vec<Value> = codes.iter().map(rule).collect();
     let mut run = json!({
         "tool": {
             "driver": {
@@ -39,7 +45,6 @@ pub fn log(report: &LintReport) -> Value {
         "columnKind": "unicodeCodePoints",
         "results": results,
     });
-    let gaps: Vec<Value> = report.inputs.iter().flat_map(notifications).collect();
     if !gaps.is_empty() {
         run["invocations"] = json!([{
             "executionSuccessful": false,
@@ -117,7 +122,7 @@ fn place(input: &InputFindings, finding: &FindingEntry) -> Value {
 }
 
 /// A path as a relative or absolute URI reference, with other characters percent-encoded.
-fn uri(path: &str) -> String {
+pub(crate) fn uri(path: &str) -> String {
     let mut uri = String::with_capacity(path.len());
     for byte in path.bytes() {
         if byte.is_ascii_alphanumeric() || b"/.-_~".contains(&byte) {

@@ -4,18 +4,20 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tamis_abi::SeccompData;
 use tamis_assertions::{
-    Check, Checks, Claim, Judge, Mend, PolicyText, Resources, Setting, standard,
+    Check, Checks, Claim, Constraint, Judge, Mend, PolicyText, Resources, Setting, Uncovered,
+    standard,
 };
 use tamis_bpf::Program;
+use tamis_deploy::audit::{TaskFilters, Tasks};
 use tamis_diag::{Diagnostic, Sources, code, suggest};
 use tamis_policy::loader::{self, Loader};
-use tamis_prover::Subject;
+use tamis_prover::{LimitReached, Subject};
 use tamis_report::place;
-use tamis_report::test::{CheckEntry, TestReport, TestedEntry};
+use tamis_report::test::{CheckEntry, TestReport, TestedEntry, UncoveredEntry, junit, sarif};
 use tamis_rules::{Origin, Ruleset};
 use tamis_session::files::FileLoader;
 use tamis_session::path_text::{PathText, path_of};
@@ -23,7 +25,7 @@ use tamis_session::{Input, Loaded, Policy, Side, files};
 
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, on_this_machine, reading};
-use crate::cli::output::show;
+use crate::cli::output::{OutputArgs, print, show};
 use crate::cli::{Failure, Global, budget, exit, input, side};
 
 /// Check what policies must and mustn't allow
@@ -38,20 +40,35 @@ Examples:
   tamis test server.checks --policy server.tamis
   tamis test af-alg io-uring --policy docker.json --group AF_ALG
   tamis test server.checks --policy server.tamis --set FAMILY=AF_VSOCK --json
+  tamis test container --policy docker.json --coverage
 Exit status: 0 if all checks hold, 1 if one fails, 2 if an input can't be read, 3 if one is undecided.")]
 pub(crate) struct Args {
     /// Files of checks: paths, `-`, or names of embedded checks
     #[arg(value_name = "CHECKS", required_unless_present = "list", value_parser = input::path_parser())]
     checks: Vec<String>,
-    /// Policies and programs; `a.bpf,b.bpf` and directories are stacks; may be repeated
-    #[arg(short, long = "policy", value_name = "INPUT", num_args = 1.., required_unless_present = "list", value_parser = input::PolicyParser, hide_possible_values = true)]
+    /// Policies and programs; `a.bpf,b.bpf` is a stack
+    #[arg(long = "policy", value_name = "INPUT", num_args = 1.., required_unless_present_any = ["list", "pid"], value_parser = input::PolicyParser, hide_possible_values = true)]
     policies: Vec<String>,
     /// Make only the checks of this group; may be repeated
     #[arg(long = "group", value_name = "TITLE")]
     groups: Vec<String>,
-    /// Give a parameter of the checks another value; may be repeated
+    /// Give a parameter of the checks another value
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
     settings: Vec<Setting>,
+    /// The filters of a process, and of threads with others
+    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Vec<i32>,
+    /// Show also which rules no check constrains
+    ///
+    /// Each rule is relaxed and tightened for each of its calls: a rule is constrained if a check would then fail.
+    #[arg(long)]
+    coverage: bool,
+    /// Write the results as JUnit's XML to this file, or to standard output (`-`) instead of text
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    junit: Option<PathBuf>,
+    /// Print a SARIF 2.1.0 log instead of text
+    #[arg(long, conflicts_with = "json", hide_short_help = true)]
+    sarif: bool,
     /// List the embedded checks
     #[arg(long)]
     list: bool,
@@ -90,10 +107,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     for policy in &args.policies {
         let side = side::read(policy, &load, global)?;
         load.check_options(side.filters())?;
-        tested.push(args.test(&files, &side)?);
+        tested.push(args.test(&files, &side, global)?);
+    }
+    for side in args.processes()? {
+        tested.push(args.test(&files, &side, global)?);
     }
     let report = TestReport::new(tested, global.quiet);
-    show(&report, global)?;
+    args.print(&report, global)?;
     Ok(match (report.fails, report.undecided) {
         (0, 0) => exit::OK,
         (0, _) => exit::GAVE_UP,
@@ -105,7 +125,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 fn list(global: &Global) -> Result<u8, Failure> {
     global.refuse_document("the list of embedded checks")?;
     for file in standard::ALL {
-        crate::cli::output::print(format!("{}\n", file.name).as_bytes())?;
+        print(format!("{}\n", file.name).as_bytes())?;
     }
     Ok(exit::OK)
 }
@@ -185,7 +205,39 @@ impl Args {
         Ok(references)
     }
 
-    fn test(&self, files: &[CheckFile], side: &Side) -> Result<TestedEntry, Failure> {
+    /// The filters of the processes, each with its threads that have others.
+    fn processes(&self) -> Result<Vec<Side>, Failure> {
+        let (tasks, unreadable) = Tasks::requested(&self.pid)?.into_parts();
+        if let Some(unreadable) = unreadable.first() {
+            let message = format!("cannot read the filters of {unreadable}");
+            return Err(Failure::environment(message));
+        }
+        let side = |task: TaskFilters| {
+            Side::of_programs(format!("process {} {}", task.tid, task.name), task.filters)
+        };
+        Ok(tasks.into_iter().map(side).collect())
+    }
+
+    /// Writes the results in the requested forms.
+    fn print(&self, report: &TestReport, global: &Global) -> Result<(), Failure> {
+        if let Some(file) = &self.junit {
+            OutputArgs::to(file.clone()).text(&junit::document(report))?;
+            if file == Path::new("-") {
+                return Ok(());
+            }
+        }
+        match self.sarif {
+            true => print(format!("{:#}\n", sarif::log(report)).as_bytes()),
+            false => show(report, global),
+        }
+    }
+
+    fn test(
+        &self,
+        files: &[CheckFile],
+        side: &Side,
+        global: &Global,
+    ) -> Result<TestedEntry, Failure> {
         let limits = self.limits.limits();
         let assumed = self.load.call_arch();
         side.with_subject(|subject| {
@@ -222,9 +274,24 @@ impl Args {
                     entries.push(entry);
                 }
             }
+            let uncovered = match (self.coverage, side.filters()) {
+                (false, _) => None,
+                (true, [Loaded::Policy(policy)]) => {
+                    let found = uncovered(&mut judge, files, policy);
+                    let found = found.map_err(|limit| self.limits.gave_up(&side.name, limit))?;
+                    let entries = found.iter().map(|own| UncoveredEntry::new(own, &sources));
+                    Some(entries.collect())
+                }
+                (true, _) => {
+                    let name = &side.name;
+                    global.notice(&format!("{name} has no rules that checks could constrain"));
+                    None
+                }
+            };
             Ok(TestedEntry {
                 policy: side.name.clone(),
                 checks: entries,
+                uncovered,
             })
         })
     }
@@ -240,6 +307,27 @@ impl Args {
         let programs: Result<Vec<Program>, Failure> = programs.collect();
         programs.map_err(|failure| format!("not checked: {}", failure.message()))
     }
+}
+
+/// The rules of a policy that no check constrains.
+fn uncovered(
+    judge: &mut Judge<'_>,
+    files: &[CheckFile],
+    policy: &Policy,
+) -> Result<Vec<Uncovered>, LimitReached> {
+    let mut constraints = Vec::new();
+    for file in files {
+        for &index in &file.selected {
+            let reference = file.references.get(&index);
+            let reference = reference.map(|side| side.with_subject(|own| judge.reference(own)));
+            constraints.push(Constraint {
+                checks: &file.checks,
+                check: &file.checks.all[index],
+                reference: reference.transpose()?,
+            });
+        }
+    }
+    judge.coverage(&policy.ruleset, &constraints)
 }
 
 /// Reads a file of checks. Embedded checks take precedence over a file of the same name, with a note.

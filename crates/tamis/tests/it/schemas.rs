@@ -93,7 +93,7 @@ fn failing_checks() -> String {
                 allow write(fd == one)\n";
     fs::write(&policy, text).unwrap();
     format!(
-        "test {} --policy {} --json",
+        "test {} --policy {} --coverage --json",
         checks.display(),
         policy.display()
     )
