@@ -32,6 +32,7 @@ mod program;
 mod prove;
 mod relation;
 mod ruleset;
+mod sat;
 mod space;
 mod stack;
 mod stop;
@@ -47,9 +48,10 @@ pub use diagram::{LimitReached, Limited, Variable};
 pub use gates::{Branches, agree_on_packets};
 pub use prove::{
     Answer, Method, Report, decide, decide_by_gates, decide_until, equality_by_diagrams,
-    equality_by_gates, prove, prove_by_gates,
+    equality_by_gates, prove, prove_by_gates, refutation,
 };
 pub use relation::Relation;
+pub use sat::Refutation;
 pub use space::{Equality, Function, Limits, Space};
 pub use stop::Stop;
 pub use subject::Subject;

@@ -7,6 +7,7 @@ use tamis_rules::{Input, Test};
 use crate::comparison::{ComparisonResult, Pair, Scope, combined_result};
 use crate::diagram::LimitReached;
 use crate::gates::Circuit;
+use crate::sat::Refutation;
 use crate::space::{Equality, Limits, Space};
 use crate::stop::Stop;
 use crate::subject::Subject;
@@ -187,6 +188,22 @@ pub fn equality_by_gates(
     let differ = circuit.difference()?;
     let witness = circuit.input_for(differ)?;
     Ok(witness.map_or(Equality::Equal, Equality::Different))
+}
+
+/// The formula that two subjects differ, with a checked proof that it has no solution; else an input for which they
+/// differ, as [`equality_by_gates`].
+///
+/// # Errors
+/// As [`equality_by_gates`].
+pub fn refutation(
+    left: &Subject<'_>,
+    right: &Subject<'_>,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<Result<Refutation, Input>, LimitReached> {
+    let mut circuit = Circuit::new(left, right, limits, stop)?;
+    let differ = circuit.difference()?;
+    circuit.refutation(differ)
 }
 
 /// The result of diagrams alone for two subjects. A witness is not confirmed: a wrong one means that a translation

@@ -39,7 +39,7 @@ enum Detail {
     Paths,
 }
 
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 7] = [
     Part {
         reason: "front ends, of which a policy needs that of its language, and what they share",
         paths: &[
@@ -84,8 +84,13 @@ const PARTS: [Part; 6] = [
         detail: Detail::Files,
     },
     Part {
-        reason: "the prover: everything in it decides",
+        reason: "the prover: everything in it decides but the search of the SAT solver, which `sat/proof.rs` checks",
         paths: &["crates/prover/src/"],
+        detail: Detail::Files,
+    },
+    Part {
+        reason: "with a certificate, in place of prover and compiler: its checker",
+        paths: &["crates/check/src/"],
         detail: Detail::Files,
     },
     Part {

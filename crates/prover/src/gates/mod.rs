@@ -21,6 +21,7 @@ use crate::code::Code;
 use crate::comparison::Scope;
 use crate::diagram::Limited;
 use crate::misreading::{self, Reading, Rule};
+use crate::sat::Refutation;
 use crate::space::Limits;
 use crate::stop::Stop;
 use crate::subject::Subject;
@@ -109,6 +110,14 @@ impl<'a> Circuit<'a> {
             data_only,
             any,
         })
+    }
+
+    /// The refutation that a condition holds; else an input for which it does.
+    ///
+    /// # Errors
+    /// As [`input_for`](Self::input_for).
+    pub(crate) fn refutation(&self, condition: Gate) -> Limited<Result<Refutation, Input>> {
+        solve::search(&self.gates, condition, self.max_conflicts, self.stop)
     }
 
     /// An input for which a condition holds; `None` if there is none.

@@ -1,17 +1,15 @@
-//! Decides whether a gate can be true, with a SAT solver.
+//! Decides whether a gate can be true, with the SAT solver.
 //!
 //! Every gate that the wanted one depends on becomes a variable and three clauses (Tseitin's transformation). The
-//! solver is batsat. It uses no random numbers, and its limit is a count of learnt clauses, one per conflict, so
-//! the result is the same on every machine, unless the caller cancels.
+//! limit of the [solver](crate::sat) is a count of conflicts, so the result is the same on every machine, unless the
+//! caller cancels. It checks its own refutations.
 
-use std::cell::Cell;
-
-use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface, SolverOpts, lbool};
 use tamis_abi::Word;
 use tamis_rules::Input;
 
 use super::graph::{Driver, Gate, Gates};
 use crate::diagram::LimitReached;
+use crate::sat::{Clauses, Literal, Outcome, Refutation, Work, solve};
 use crate::stop::{Share, Stop};
 
 /// The interval of checks for cancellation in gates, while clauses are made. The solver checks at every decision: in
@@ -20,39 +18,29 @@ const GATES_BETWEEN_CHECKS: usize = 1 << 10;
 /// The memory of a variable in the solver, with its clauses and their places in the lists of watches, in bytes, as
 /// measured with millions of gates.
 const BYTES_PER_GATE: usize = 250;
-/// The memory of a learnt clause apart from its literals.
-const BYTES_PER_CLAUSE: usize = 64;
 
 /// Stops the solver at a number of conflicts, or if the caller cancels.
 struct Limit<'a> {
     conflicts_left: u64,
     stop: &'a Stop,
-    /// Why it was stopped, if not because of conflicts.
-    stopped: Cell<Option<LimitReached>>,
     share: Share,
     used_bytes: usize,
 }
 
-impl Callbacks for Limit<'_> {
-    fn on_new_clause(&mut self, clause: &[Lit], kind: ClauseKind) {
-        if kind == ClauseKind::Learnt {
-            self.conflicts_left = self.conflicts_left.saturating_sub(1);
-            self.used_bytes += learnt_bytes(clause);
-            if let Err(limit) = self.share.set(self.used_bytes) {
-                self.stopped.set(Some(limit));
-            }
-        }
+impl Work for Limit<'_> {
+    type Limit = LimitReached;
+
+    fn decision(&mut self) -> Result<(), LimitReached> {
+        self.stop.check()
     }
 
-    fn on_delete_clause(&mut self, clause: &[Lit]) {
-        self.used_bytes = self.used_bytes.saturating_sub(learnt_bytes(clause));
-    }
-
-    fn stop(&self) -> bool {
-        if self.stop.is_asked_for() {
-            self.stopped.set(Some(LimitReached::Stopped));
+    fn conflict(&mut self, bytes: usize) -> Result<(), LimitReached> {
+        self.conflicts_left = self.conflicts_left.saturating_sub(1);
+        if self.conflicts_left == 0 {
+            return Err(LimitReached::Conflicts);
         }
-        self.conflicts_left == 0 || self.stopped.get().is_some()
+        self.used_bytes += bytes;
+        self.share.set(self.used_bytes)
     }
 }
 
@@ -67,50 +55,50 @@ pub(super) fn input_for(
     stop: &Stop,
 ) -> Result<Option<Input>, LimitReached> {
     match wanted {
-        Gate::FALSE => return Ok(None),
-        Gate::TRUE => return Ok(Some(Input::default())),
-        _ => {}
+        Gate::FALSE => Ok(None),
+        Gate::TRUE => Ok(Some(Input::default())),
+        _ => Ok(search(gates, wanted, max_conflicts, stop)?.err()),
     }
+}
+
+/// The refutation that a gate can be true; else an input for which it is.
+///
+/// # Errors
+/// If the solver gives up.
+pub(super) fn search(
+    gates: &Gates,
+    wanted: Gate,
+    max_conflicts: u64,
+    stop: &Stop,
+) -> Result<Result<Refutation, Input>, LimitReached> {
     let cone = cone(gates, wanted, stop)?;
     let mut share = stop.share();
     let used_bytes = BYTES_PER_GATE * cone.len();
     share.set(used_bytes)?;
-    let limit = Limit {
+    let mut limit = Limit {
         conflicts_left: max_conflicts.max(1),
         stop,
-        stopped: Cell::new(None),
         share,
         used_bytes,
     };
-    let mut solver = Solver::new(SolverOpts::default(), limit);
-    let literals = clauses(gates, &cone, &mut solver, stop)?;
-    let wanted = literal(&literals, wanted);
-    let answer = solver.solve_limited(&[wanted]);
-    if answer == lbool::FALSE {
-        return Ok(None);
-    }
-    if answer != lbool::TRUE {
-        let stopped = solver.cb().stopped.get();
-        return Err(stopped.unwrap_or(LimitReached::Conflicts));
-    }
+    let (literals, clauses) = clauses(gates, &cone, wanted, stop)?;
+    let model = match solve(cone.len() as u32, clauses, &mut limit)? {
+        Outcome::Refuted(refutation) => return Ok(Ok(*refutation)),
+        Outcome::Model(model) => model,
+    };
     let mut input = Input::default();
     for number in cone {
         if let Driver::Input(word, bit) = gates.driver(number)
-            && literals[number].is_some_and(|positive| solver.value_lit(positive) == lbool::TRUE)
+            && literals[number].is_some_and(|variable| model[variable as usize])
         {
             input = with_bit(input, word, bit);
         }
     }
-    Ok(Some(input))
+    Ok(Err(input))
 }
 
 fn with_bit(input: Input, word: Word, bit: u32) -> Input {
     input.with_word(word, input.word(word) | 1 << bit)
-}
-
-/// The memory of a learnt clause, in bytes.
-fn learnt_bytes(clause: &[Lit]) -> usize {
-    BYTES_PER_CLAUSE + size_of_val(clause)
 }
 
 /// The gates that the wanted one depends on, itself among them, in the order in which a search finds them.
@@ -133,54 +121,46 @@ fn cone(gates: &Gates, wanted: Gate, stop: &Stop) -> Result<Vec<usize>, LimitRea
     Ok(found)
 }
 
-/// Adds the clauses of these gates. Returns the literal of each gate that has one.
+/// The clauses of these gates, and that the wanted one is true; with the variable of each gate that has one.
 fn clauses(
     gates: &Gates,
     cone: &[usize],
-    solver: &mut Solver<Limit<'_>>,
+    wanted: Gate,
     stop: &Stop,
-) -> Result<Vec<Option<Lit>>, LimitReached> {
-    let mut literals = vec![None; gates.len()];
-    for number in cone {
-        literals[*number] = Some(Lit::new(solver.new_var_default(), true));
+) -> Result<(Vec<Option<u32>>, Clauses), LimitReached> {
+    let mut variables = vec![None; gates.len()];
+    for (variable, number) in (0..).zip(cone) {
+        variables[*number] = Some(variable);
     }
-    let mut clause = Vec::new();
-    for (number, output) in literals.iter().enumerate() {
-        let Some(output) = *output else {
+    let mut clauses = Clauses::default();
+    for (number, output) in variables.iter().enumerate() {
+        let Some(output) = output.map(Literal::positive) else {
             continue;
         };
         if number.is_multiple_of(GATES_BETWEEN_CHECKS) {
             stop.check()?;
         }
-        let mut add = |literals: &[Lit]| {
-            clause.clear();
-            clause.extend_from_slice(literals);
-            solver.add_clause_reuse(&mut clause);
-        };
         match gates.driver(number) {
             Driver::And(a, b) => {
-                let (a, b) = (literal(&literals, a), literal(&literals, b));
-                add(&[!output, a]);
-                add(&[!output, b]);
-                add(&[output, !a, !b]);
+                let [a, b] = [a, b].map(|input| literal(&variables, input));
+                clauses.push(&[output.not(), a]);
+                clauses.push(&[output.not(), b]);
+                clauses.push(&[output, a.not(), b.not()]);
             }
-            Driver::False => add(&[!output]),
+            Driver::False => clauses.push(&[output.not()]),
             Driver::Input(..) | Driver::Free(_) => {}
         }
     }
-    Ok(literals)
+    clauses.push(&[literal(&variables, wanted)]);
+    Ok((variables, clauses))
 }
 
 /// The literal of a gate.
 ///
 /// # Panics
 /// If it has none.
-fn literal(literals: &[Option<Lit>], gate: Gate) -> Lit {
-    let positive =
-        literals[gate.number()].expect("the gates below one of the cone are in the cone");
-    if gate.is_inverted() {
-        !positive
-    } else {
-        positive
-    }
+fn literal(variables: &[Option<u32>], gate: Gate) -> Literal {
+    let variable = variables[gate.number()];
+    let variable = variable.expect("the gates below one of the cone are in the cone");
+    Literal::positive(variable).negated_if(gate.is_inverted())
 }

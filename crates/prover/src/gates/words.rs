@@ -22,8 +22,9 @@ pub(super) fn input(gates: &mut Gates, word: Word) -> Limited<Bits> {
     Ok(bits)
 }
 
+/// `a == b`, from the highest bit down: comparisons with small constants share the gates of the high bits.
 pub(super) fn equal(gates: &mut Gates, a: &Bits, b: &Bits) -> Limited<Gate> {
-    a.iter().zip(b).try_fold(Gate::TRUE, |all, (a, b)| {
+    a.iter().zip(b).rev().try_fold(Gate::TRUE, |all, (a, b)| {
         let differ = gates.xor(*a, *b)?;
         gates.and(all, differ.not())
     })
