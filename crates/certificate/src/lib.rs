@@ -3,13 +3,17 @@
 //! A [`Certificate`] is a folder of files, made from two subjects that the prover found equal:
 //!
 //! - the raw programs of both sides; for a policy a program straight from its rules ([`naive`]);
+//! - `claim.smt2`, that some call distinguishes the sides, for SMT solvers ([`smt`]);
+//! - `claim.cnf`, the same for one circuit of both, and `claim.lrat`, the proof that it has no solution ([`formula`]);
 //! - `table.txt`, a decision table for `tamis-check`, which shares no code with this crate ([`table`]);
 //! - `manifest`, the version of the format and the hashes, and `README`.
 //!
 //! The crate does no I/O. Before it returns a certificate it runs the checkers on it.
 #![forbid(unsafe_code)]
 
+mod formula;
 mod naive;
+pub mod smt;
 mod table;
 
 use std::error::Error;
@@ -18,7 +22,7 @@ use std::fmt;
 use tamis_abi::Endian;
 use tamis_bpf::Program;
 use tamis_check::{FORMAT, Refusal, TITLE, check, sha256};
-use tamis_prover::{Equality, LimitReached, Limits, Space, Stop, Subject};
+use tamis_prover::{Equality, LimitReached, Limits, Space, Stop, Subject, refutation};
 
 /// A certificate: its files by name, and what they have.
 #[derive(Clone, Debug)]
@@ -26,6 +30,8 @@ pub struct Certificate {
     files: Vec<(String, Vec<u8>)>,
     /// The count of cubes of the table, or why there is no table.
     pub cubes: Result<usize, Gap>,
+    /// The count of steps of the proof, or why there is no `claim.lrat`.
+    pub steps: Result<usize, Gap>,
 }
 
 /// Why a certificate lacks a table.
@@ -98,11 +104,14 @@ impl Certificate {
         let mut certificate = Certificate {
             files,
             cubes: Ok(0),
+            steps: Ok(0),
         };
         certificate.cubes = certificate.add_table(left, right, &sides, endian, effort)?;
-        if let Err(gap) = &certificate.cubes {
+        certificate.steps = certificate.add_proof(left, right, effort)?;
+        if let (Err(_), Err(gap)) = (&certificate.cubes, &certificate.steps) {
             return Err(Uncertified::Unproved(gap.clone()));
         }
+        certificate.add("claim.smt2", smt::difference(left, right, endian));
         certificate.finish();
         Ok(certificate)
     }
@@ -173,6 +182,23 @@ impl Certificate {
                 Err(Uncertified::Rejected(reason))
             }
         }
+    }
+
+    /// Adds the formula and its refutation, if it is found within the limits. Returns the count of steps.
+    fn add_proof(
+        &mut self,
+        left: &Subject<'_>,
+        right: &Subject<'_>,
+        effort: &Effort,
+    ) -> Result<Result<usize, Gap>, Uncertified> {
+        let refutation = match refutation(left, right, &effort.limits, &effort.stop) {
+            Err(limit) => return Ok(Err(Gap::Limit(limit))),
+            Ok(Err(_)) => return Err(Uncertified::Different),
+            Ok(Ok(refutation)) => refutation,
+        };
+        self.add("claim.cnf", formula::dimacs(&refutation));
+        self.add("claim.lrat", formula::lrat(&refutation));
+        Ok(Ok(refutation.steps().len()))
     }
 
     /// Adds the files that depend on all others.
@@ -305,6 +331,10 @@ left.bpf, right.bpf    the raw programs, struct sock_filter[], as they are insta
                        straight from its rules, not the compiled one.
 table.txt              a decision table: the calls of each line get the value behind `->` from both sides
                            tamis-check .
+claim.smt2             some call gets different values, in SMT-LIB 2 (QF_BV); the answer must be unsat
+                           z3 claim.smt2, cvc5 claim.smt2 or bitwuzla claim.smt2
+claim.cnf, claim.lrat  the same as a circuit of gates, in DIMACS, and the proof in LRAT that it has no solution
+                           lrat-check claim.cnf claim.lrat
 manifest               the version of the format, and the hashes
                            sha256sum -c manifest
 

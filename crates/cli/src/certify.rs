@@ -9,7 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tamis_certificate::{Certificate, Effort, Uncertified};
+use tamis_compiler::ProofEffort;
 use tamis_prover::Subject;
+use tamis_report::entry::counted;
 use tamis_session::path_text::PathText;
 
 use super::Global;
@@ -63,13 +65,18 @@ impl CertifyArgs {
         &self,
         left: &Subject<'_>,
         right: &Subject<'_>,
-        effort: &Effort,
+        effort: &ProofEffort,
         global: &Global,
     ) -> Result<(), Failure> {
         let Some(folder) = &self.certify else {
             return Ok(());
         };
-        let certificate = Certificate::new(left, right, effort).map_err(|error| refusal(&error))?;
+        let effort = Effort {
+            limits: effort.limits,
+            stop: effort.stop.clone(),
+        };
+        let certificate = Certificate::new(left, right, &effort);
+        let certificate = certificate.map_err(|error| refusal(&error))?;
         put(folder, &certificate).map_err(|error| unwritable(folder, &error))?;
         global.notice(summary(folder, &certificate).trim_end());
         Ok(())
@@ -123,11 +130,17 @@ fn summary(folder: &Path, certificate: &Certificate) -> String {
     for (name, bytes) in certificate.files() {
         let about = match name.as_str() {
             "table.txt" => match &certificate.cubes {
-                Ok(cubes) => format!("{cubes} cubes, for tamis-check"),
+                Ok(cubes) => format!("{}, for tamis-check", counted(*cubes, "cube")),
+                Err(_) => continue,
+            },
+            "claim.smt2" => "for z3, cvc5, bitwuzla: unsat".to_owned(),
+            "claim.cnf" => "the formula of claim.lrat".to_owned(),
+            "claim.lrat" => match &certificate.steps {
+                Ok(steps) => format!("{}, for lrat-check", counted(*steps, "step")),
                 Err(_) => continue,
             },
             _ if name.ends_with(".bpf") && name.matches('.').count() == 1 => {
-                format!("{} instructions", bytes.len() / 8)
+                counted(bytes.len() / 8, "instruction")
             }
             _ => continue,
         };
@@ -135,6 +148,9 @@ fn summary(folder: &Path, certificate: &Certificate) -> String {
     }
     if let Err(gap) = &certificate.cubes {
         let _ = writeln!(text, "  no table.txt: {gap}");
+    }
+    if let Err(gap) = &certificate.steps {
+        let _ = writeln!(text, "  no claim.lrat: {gap}");
     }
     text
 }

@@ -20,6 +20,7 @@ pub mod languages;
 pub mod libseccomp;
 pub mod libseccomp_program;
 pub mod limited;
+pub mod lrat;
 pub mod misreadings;
 pub mod nsjail;
 pub mod oracle;

@@ -67,11 +67,13 @@ pub enum Need {
     OtherProgram,
     /// The programs of users that run under embedded policies: git, node, npm, go, java, Chromium.
     Workloads,
+    /// cvc5 and Bitwuzla as modules of Python.
+    Solvers,
 }
 
 impl Need {
     /// All needs.
-    pub const ALL: [Need; 22] = [
+    pub const ALL: [Need; 23] = [
         Need::Corpus,
         Need::Live,
         Need::Peers,
@@ -94,6 +96,7 @@ impl Need {
         Need::Judge,
         Need::OtherProgram,
         Need::Workloads,
+        Need::Solvers,
     ];
 
     /// How a machine or a user gets it.
@@ -126,6 +129,7 @@ impl Need {
             Need::X86_64 => "another machine",
             Need::Judge => "TAMIS_JUDGES=all, or a list of systemd, languages, platforms",
             Need::OtherProgram => "TAMIS_BIN=/usr/bin/tamis while the tests are built",
+            Need::Solvers => "pip install cvc5 bitwuzla, as .ci/run full does",
             Need::Workloads => "apt install git nodejs npm golang-go default-jdk-headless chromium",
         }
     }
@@ -155,6 +159,7 @@ impl Need {
             Need::Judge => "judge",
             Need::OtherProgram => "other-program",
             Need::Workloads => "workloads",
+            Need::Solvers => "solvers",
         }
     }
 

@@ -156,7 +156,6 @@ const ALLOWED: [(&str, Option<&[&str]>); 46] = [
             "analysis",
             "assertions",
             "bpf",
-            "certificate",
             "chart",
             "cli",
             "compiler",

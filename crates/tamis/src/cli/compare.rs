@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tamis_abi::{Action, Arch};
 use tamis_analysis::arches;
-use tamis_certificate::Effort;
+use tamis_compiler::ProofEffort;
 use tamis_fuzz::refute;
 use tamis_prover::{
     Comparison, ComparisonResult, Function, LimitReached, Limits, Pair, Scope, Space, Stop,
@@ -380,7 +380,7 @@ impl ComparedSides {
 
     /// Writes a certificate that the sides are equivalent for every call, if it is wanted.
     pub(crate) fn certify(&self, args: &CertifyArgs, global: &Global) -> Result<(), Failure> {
-        let effort = Effort {
+        let effort = ProofEffort {
             limits: self.args.limits(),
             stop: self.stop.clone(),
         };

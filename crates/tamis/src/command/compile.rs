@@ -8,11 +8,13 @@ use tamis_embed::annotation;
 use tamis_embed::digest::sha256;
 use tamis_embed::{self as embed, Family, Language};
 use tamis_export::pfc;
+use tamis_prover::Subject;
 use tamis_report::compile::CompileReport;
 use tamis_report::program::ProgramReport;
 use tamis_rules::Ruleset;
 use tamis_session::Policy;
 
+use crate::cli::certify::CertifyArgs;
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::languages;
 use crate::cli::load::{self, LoadArgs};
@@ -45,6 +47,8 @@ pub(crate) struct Args {
     /// pass
     #[arg(long, hide_short_help = true)]
     verify_each: bool,
+    #[command(flatten)]
+    certify: CertifyArgs,
     #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]
@@ -110,10 +114,7 @@ impl Emit {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let input = args.policy.as_deref().unwrap_or(load::DEFAULT_POLICY);
     if args.policy.is_none() {
-        input::refuse_unread_input()?;
-        global.notice(&format!(
-            "no policy given: compiling the embedded `{input}` (`-` reads standard input)"
-        ));
+        take_default(input, global)?;
     }
     args.output.refuse_to_replace(input)?;
     if args.policy.is_none() || matches!(args.emit, None | Some(Emit::Bpf)) {
@@ -132,6 +133,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         _ => args.load.for_filter(),
     };
     let policy = load.load_policy(input, global)?;
+    check_certify(args, emit)?;
     let of_ruleset = match emit {
         Some(Emit::Rules) => Some(policy.ruleset.to_string()),
         Some(Emit::Pfc) => Some(pseudo_code(&policy.ruleset)?),
@@ -151,6 +153,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     load::warn_installation(&policy, global);
     load::warn_essential(&policy, global);
     let filter = policy.compile(&options)?;
+    certify(args, &policy, &filter, &options, global)?;
     args.compiler.print_remarks(filter.remarks());
     let document = document(&policy, &filter, args, &options);
     let shows_person = emit.is_none() && args.output.is_terminal();
@@ -175,6 +178,39 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         message(&report.text());
     }
     Ok(exit::OK)
+}
+
+/// Notes that the embedded policy is compiled; fails if there is input that would not be read.
+fn take_default(input: &str, global: &Global) -> Result<(), Failure> {
+    input::refuse_unread_input()?;
+    global.notice(&format!(
+        "no policy given: compiling the embedded `{input}` (`-` reads standard input)"
+    ));
+    Ok(())
+}
+
+/// Fails if a certificate is wanted without a filter, or can't be written.
+fn check_certify(args: &Args, emit: Option<Emit>) -> Result<(), Failure> {
+    if args.certify.is_given() && matches!(emit, Some(Emit::Rules | Emit::Pfc)) {
+        return Err(Failure::usage(
+            "--certify is for a compiled filter",
+            "leave out --certify, or choose another form than `--emit rules` and `--emit pfc`",
+        ));
+    }
+    args.certify.check_folder()
+}
+
+/// Writes the certificate that the filter is equivalent to the policy, if it is wanted.
+fn certify(
+    args: &Args,
+    policy: &Policy,
+    filter: &Compiled,
+    options: &CompileOptions,
+    global: &Global,
+) -> Result<(), Failure> {
+    let given = Subject::Ruleset(&policy.ruleset);
+    let made = Subject::Template(filter.template());
+    args.certify.write(&given, &made, &options.proof, global)
 }
 
 fn document(

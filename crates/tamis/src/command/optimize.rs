@@ -9,11 +9,13 @@ use tamis_deploy::tasks::unreadable;
 use tamis_embed::annotation;
 use tamis_kernel::dump;
 use tamis_optimize::{Optimised, Split, optimise};
+use tamis_prover::Subject;
 use tamis_report::entry::{InputEntry, counted};
 use tamis_report::optimize::OptimizeReport;
 use tamis_session::{Loaded, NamedProgram};
 
 use super::bpf::dump::write_all;
+use crate::cli::certify::CertifyArgs;
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json, print};
@@ -46,6 +48,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FORM")]
     emit: Option<Emit>,
     #[command(flatten)]
+    certify: CertifyArgs,
+    #[command(flatten)]
     compiler: CompilerArgs,
     #[command(flatten)]
     load: LoadArgs,
@@ -77,6 +81,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         args.output.refuse_to_replace_any(input)?;
     }
     args.output.refuse_to_replace_policy()?;
+    args.certify.check_folder()?;
     if !matches!(args.form(global), None | Some(Emit::Json)) {
         args.output.refuse_beside_document(global)?;
     }
@@ -99,6 +104,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if !optimised.after().is_installable {
         return Err(too_long(args, &report));
     }
+    let [before, after] = [given.stack.programs(), optimised.programs()].map(Subject::programs);
+    let [before, after] = [&before, &after].map(|filters| Subject::whole(filters));
+    args.certify
+        .write(&before, &after, &options.proof, global)?;
     write(args, &report, &optimised, global)?;
     if args.output.is_beside_document(global) && args.emit != Some(Emit::Json) {
         print(document_json(&report)?.as_bytes())?;

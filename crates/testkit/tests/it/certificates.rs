@@ -1,11 +1,25 @@
 //! Certificates: `tamis-check` accepts right ones and rejects all others.
 
-use tamis_abi::Endian;
-use tamis_bpf::{AluOp, Op, Operand, Program, Test};
-use tamis_certificate::{Certificate, Effort};
+use tamis_abi::{Arch, Endian, SeccompData};
+use tamis_bpf::{AluOp, Op, Operand, Program, Stack, Test, interp};
+use tamis_certificate::{Certificate, Effort, Uncertified, smt};
 use tamis_check::{FORMAT, Refusal, TITLE, check, sha256};
-use tamis_prover::Subject;
-use tamis_testkit::corpus;
+use tamis_compiler::{CompileOptions, compile};
+use tamis_diag::Sources;
+use tamis_optimize::{Split, optimise};
+use tamis_policy::embedded;
+use tamis_policy::loader::NoIncludes;
+use tamis_policy::oci::{self, OciOptions};
+use tamis_policy::tamis::{self, TamisOptions};
+use tamis_prover::{Answer, Limits, Subject, decide};
+use tamis_rules::Ruleset;
+use tamis_testkit::generate::mutant::mutant;
+use tamis_testkit::rng::Rng;
+use tamis_testkit::smt::{MODULES, ask_module, ask_z3};
+use tamis_testkit::{corpus, lrat, seeds};
+
+/// The longest proof that is checked in every run.
+const MAX_BRIEF_BYTES: usize = 2_000_000;
 
 /// A folder as a list of files.
 type Files = Vec<(String, Vec<u8>)>;
@@ -253,4 +267,244 @@ fn dockers_pair_has_a_certificate() {
     assert_eq!(made.file("right.bpf"), Some(tree.to_bytes().as_slice()));
     println!("{} cubes", made.cubes.clone().unwrap());
     checked(&made.files().to_vec()).unwrap();
+}
+
+fn text(files: &Files, name: &str) -> String {
+    let found = files.iter().find(|(known, _)| known == name);
+    String::from_utf8(found.expect("the file is there").1.clone()).unwrap()
+}
+
+fn with_text(files: &Files, name: &str, text: &str) -> Files {
+    let mut files = files.clone();
+    let found = files.iter_mut().find(|(known, _)| known == name);
+    found.expect("the file is there").1 = text.as_bytes().to_vec();
+    files
+}
+
+/// What an independent checker says about the refutation.
+fn lrat_verdict(files: &Files) -> Result<(), String> {
+    lrat::check(&text(files, "claim.cnf"), &text(files, "claim.lrat"))
+}
+
+/// Checks all three forms of the claim.
+fn check_all(made: &Certificate) {
+    let files = made.files().to_vec();
+    checked(&files).unwrap();
+    // The test kit isn't optimised: a proof of many megabytes takes it a minute.
+    if seeds::is_full() || made.file("claim.lrat").unwrap().len() < MAX_BRIEF_BYTES {
+        lrat_verdict(&files).unwrap();
+    }
+    assert_eq!(ask_z3(&text(&files, "claim.smt2")), ["unsat"]);
+}
+
+#[test]
+fn other_solvers_agree() {
+    let ruleset = embedded_ruleset("pure-compute");
+    let compiled = compile(&ruleset, &CompileOptions::default()).unwrap();
+    let program = Subject::Program(compiled.program().unwrap());
+    let equal = certificate(&Subject::Ruleset(&ruleset), &program);
+    let script = text(&equal.files().to_vec(), "claim.smt2");
+    let other = embedded_ruleset("network-service");
+    let differ = smt::difference(&Subject::Ruleset(&other), &program, Endian::Little);
+    for (module, statements) in MODULES {
+        for (script, expected) in [(&script, "unsat"), (&differ, "sat")] {
+            let answers = ask_module(module, statements, script);
+            assert_eq!(answers, [expected], "{module}");
+        }
+    }
+}
+
+fn embedded_ruleset(name: &str) -> Ruleset {
+    ruleset(embedded::embedded(name).unwrap().text)
+}
+
+fn ruleset(text: &str) -> Ruleset {
+    let mut sources = Sources::new();
+    let source = sources.add("a.tamis", text);
+    let options = TamisOptions::new(vec![Arch::X86_64, Arch::X86]);
+    let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
+    parsed.ruleset.unwrap()
+}
+
+#[test]
+fn embedded_policies_have_certificates() {
+    for policy in embedded::ALL {
+        let ruleset = embedded_ruleset(policy.name);
+        let compiled = compile(&ruleset, &CompileOptions::default()).unwrap();
+        let program = compiled.program().unwrap();
+        check_all(&certificate(
+            &Subject::Ruleset(&ruleset),
+            &Subject::Program(program),
+        ));
+    }
+}
+
+#[test]
+fn dockers_rows_have_certificates() {
+    let text = corpus::text("docker/docker-default-x86_64.json");
+    let mut sources = Sources::new();
+    let source = sources.add("docker-default-x86_64.json", text);
+    let profile = oci::parse(&sources, source, &OciOptions::docker(Arch::X86_64));
+    let ruleset = profile.parsed.ruleset.unwrap();
+    let compiled = compile(&ruleset, &CompileOptions::default()).unwrap();
+    let program = Subject::Program(compiled.program().unwrap());
+    check_all(&certificate(&Subject::Ruleset(&ruleset), &program));
+    for name in ["docker-libseccomp-opt1", "docker-libseccomp-opt2"] {
+        let peer = corpus::program(&format!("docker/{name}.bpf"));
+        check_all(&certificate(&program, &Subject::Program(&peer)));
+    }
+}
+
+#[test]
+fn a_merged_stack_has_a_certificate() {
+    let names = corpus::files("systemd/stack", ".bpf");
+    let filters: Vec<Program> = names.iter().map(|name| corpus::program(name)).collect();
+    let stack = Stack::new(filters).unwrap();
+    let optimised = optimise(&stack, &CompileOptions::default(), Split::Never).unwrap();
+    let [one] = optimised.programs() else {
+        panic!("one filter")
+    };
+    let before = Subject::programs(stack.programs());
+    check_all(&certificate(
+        &Subject::Stack(&before),
+        &Subject::Program(one),
+    ));
+}
+
+/// The certificate that is corrupted: a policy with argument tests and its filter.
+fn intact() -> (Files, Program) {
+    let ruleset = ruleset(
+        "default errno(EPERM)
+         allow read, write, futex, exit_group, socket(family == AF_UNIX), mmap(prot & PROT_EXEC == 0)",
+    );
+    let compiled = compile(&ruleset, &CompileOptions::default()).unwrap();
+    let program = compiled.program().unwrap().clone();
+    let made = certificate(&Subject::Ruleset(&ruleset), &Subject::Program(&program));
+    (made.files().to_vec(), program)
+}
+
+/// One line changed: left out, written twice, moved down, or with another digit.
+fn corrupted(rng: &mut Rng, text: &str) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let at = rng.index(lines.len());
+    match rng.range(0..=3) {
+        0 => {
+            lines.remove(at);
+        }
+        1 => lines.insert(at, lines[at].clone()),
+        2 if at + 1 < lines.len() => lines.swap(at, at + 1),
+        _ => {
+            let digits: Vec<usize> = lines[at]
+                .char_indices()
+                .filter(|(_, letter)| letter.is_ascii_digit())
+                .map(|(place, _)| place)
+                .collect();
+            // A line of words has none.
+            let place = if digits.is_empty() {
+                0
+            } else {
+                *rng.choose(&digits)
+            };
+            if lines[at].is_empty() {
+                lines[at].push(' ');
+            }
+            let old = &lines[at][place..=place];
+            let new = if old == "7" { "3" } else { "7" };
+            lines[at].replace_range(place..=place, new);
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn corrupted_certificates_are_rejected() {
+    let (files, _) = intact();
+    checked(&files).unwrap();
+    lrat_verdict(&files).unwrap();
+    let (mut harmless, mut tried) = (0, 0);
+    for seed in 0..200 {
+        let mut rng = Rng::new(seed);
+        let name = *rng.choose(&[
+            "table.txt",
+            "claim.cnf",
+            "claim.lrat",
+            "claim.smt2",
+            "README",
+        ]);
+        let old = text(&files, name);
+        let new = corrupted(&mut rng, &old);
+        if new == old {
+            continue;
+        }
+        let broken = with_text(&files, name, &new);
+        assert!(checked(&broken).is_err(), "seed {seed}: {name}");
+        // With a right manifest, the checkers of the contents reject it.
+        let broken = sealed(broken);
+        match name {
+            "table.txt" => assert!(checked(&broken).is_err(), "seed {seed}"),
+            "claim.cnf" | "claim.lrat" => {
+                tried += 1;
+                // Some changes leave a proof of what the formula says: a clause that no step needs, or equal lines.
+                harmless += usize::from(lrat_verdict(&broken).is_ok());
+            }
+            _ => {}
+        }
+    }
+    println!("{harmless} of {tried} changed refutations are refutations");
+}
+
+/// The program with another answer for one number of an architecture.
+fn with_one_call_changed(rng: &mut Rng, program: &Program) -> Program {
+    let nr = rng.range(0..=450) as u32;
+    let call = SeccompData {
+        nr,
+        arch: Arch::X86_64.audit(),
+        ..SeccompData::default()
+    };
+    let ret = interp::run(program, &call).ret;
+    let other = if ret == 0x7fff_0000 {
+        0x0005_0001
+    } else {
+        0x7fff_0000
+    };
+    let mut ops = vec![
+        Op::LoadData(4),
+        Op::branch(Test::Eq, Arch::X86_64.audit(), 0, 3),
+        Op::LoadData(0),
+        Op::branch(Test::Eq, nr, 0, 1),
+        Op::RetImm(other),
+    ];
+    ops.extend(program.ops());
+    Program::from_ops(&ops, program.endian()).unwrap()
+}
+
+#[test]
+fn false_claims_have_no_certificate_and_forged_ones_are_rejected() {
+    let (files, program) = intact();
+    let mut refused = 0;
+    for seed in 0..400 {
+        let mut rng = Rng::new(seed);
+        let wrong = match seed % 2 {
+            0 => with_one_call_changed(&mut rng, &program),
+            _ => mutant(&mut rng, &program).unwrap(),
+        };
+        let [own, other] = [&program, &wrong].map(Subject::Program);
+        let Answer::Different { input, .. } = decide(&own, &other, &Limits::default()) else {
+            continue;
+        };
+        let none = Certificate::new(&own, &other, &Effort::default());
+        assert!(matches!(none, Err(Uncertified::Different)), "seed {seed}");
+        // The files of the right pair, with the wrong program on either side.
+        let name = *rng.choose(&["left.bpf", "right.bpf"]);
+        let mut forged = files.clone();
+        forged.iter_mut().find(|(own, _)| own == name).unwrap().1 = wrong.to_bytes();
+        let text = rejection(&sealed(forged));
+        assert!(
+            text.starts_with("table.txt:"),
+            "seed {seed}: {text}, not for {input:x?}"
+        );
+        refused += 1;
+    }
+    println!("{refused} false claims");
+    assert!(refused >= 200, "only {refused} false claims");
 }

@@ -2,11 +2,12 @@
 
 use tamis_abi::Endian;
 use tamis_bpf::Program;
+use tamis_certificate::smt;
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_testkit::generate::mutant::mutant;
 use tamis_testkit::generate::program::program;
 use tamis_testkit::rng::Rng;
-use tamis_testkit::smt;
+use tamis_testkit::smt::ask_z3;
 
 const PAIRS: u64 = 400;
 
@@ -31,7 +32,7 @@ fn verdicts_are_those_of_z3() {
         })
         .collect();
     let references: Vec<(&Program, &Program)> = pairs.iter().map(|(l, r)| (l, r)).collect();
-    let answers = smt::ask_z3(&smt::differences(&references));
+    let answers = ask_z3(&smt::differences(&references));
     assert_eq!(answers.len(), pairs.len(), "{:?}", answers.first());
     let mut compared = [0, 0];
     for (seed, ((left, right), answer)) in pairs.iter().zip(&answers).enumerate() {

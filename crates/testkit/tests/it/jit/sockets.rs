@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind, Register};
 use tamis_bpf::packet::{Ancillary, Extra, Load, Op, Size};
 use tamis_bpf::{Insn, Operand};
+use tamis_certificate::smt;
 use tamis_jit::Options;
 use tamis_jit::template::{Facts, Layout, Loading, Template};
 use tamis_testkit::seeds;
-use tamis_testkit::smt;
 
 use super::model::{Code, Exit, Machine, Outcome, extended, hex32, hex64, is_outside, packet_byte};
 use super::templates::{SEED, ask, constants, layouts, leaves};

@@ -9,10 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
 use tamis_bpf::{AluOp, Insn, Op, Operand, Test};
+use tamis_certificate::smt::{self, PLACES};
 use tamis_jit::Options;
 use tamis_jit::template::{Layout, Template};
 use tamis_testkit::rng::Rng;
-use tamis_testkit::smt::{self, PLACES};
+use tamis_testkit::smt::ask_z3;
 
 use super::model::{self, Code, Exit, Machine, Outcome, hex32};
 
@@ -309,7 +310,7 @@ pub(super) fn ask(questions: &[String]) -> Option<Vec<String>> {
     questions
         .iter()
         .for_each(|question| script.push_str(question));
-    let answers = smt::ask_z3(&script);
+    let answers = ask_z3(&script);
     assert_eq!(answers.len(), questions.len(), "{:?}", answers.first());
     Some(answers)
 }
