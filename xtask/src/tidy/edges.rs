@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 46] = [
+const ALLOWED: [(&str, Option<&[&str]>); 47] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     // A program for sceptics: it shares no code with what it checks.
@@ -36,6 +36,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 46] = [
             "abi", "analysis", "diag", "policy", "prover", "rules", "scmp",
         ]),
     ),
+    ("algebra", Some(&["abi", "policy", "prover", "rules"])),
     ("vm", Some(&["abi", "bpf"])),
     // Not the compiler either: its results are fuzzed, and the judge uses the calls found.
     (
@@ -153,6 +154,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 46] = [
         "tamis",
         Some(&[
             "abi",
+            "algebra",
             "analysis",
             "assertions",
             "bpf",

@@ -8,8 +8,9 @@ use super::rust::{RustFile, line_of, words};
 use super::tree::Tree;
 
 /// Crates whose results depend only on their arguments.
-const PURE: [&str; 22] = [
+const PURE: [&str; 23] = [
     "abi",
+    "algebra",
     "analysis",
     "assertions",
     "bpf",

@@ -8,6 +8,7 @@
 #[macro_use]
 extern crate tamis_testkit;
 
+mod algebra;
 mod bpf_asm_oracle;
 mod cacheable;
 mod certificates;

@@ -1,0 +1,112 @@
+//! The function of a combination, from the functions of its parts: the other side of the proof.
+//!
+//! Only an overlay looks at rules. The others are compositions of diagrams; that of intersect is the prover's own
+//! stack.
+
+use tamis_abi::{Action, ActionKind, Arch};
+use tamis_prover::{Function, Limited, Space};
+use tamis_rules::{IntervalSet, Ruleset, Section};
+
+use crate::combine::section;
+use crate::{Operation, explicit};
+
+/// A part with its function.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'a> {
+    pub(crate) ruleset: &'a Ruleset,
+    pub(crate) function: Function,
+}
+
+/// The function of the combination; the parts are in order, the newest last.
+pub(crate) fn combined(
+    space: &mut Space,
+    operation: Operation,
+    first: Part<'_>,
+    others: &[Part<'_>],
+) -> Limited<Function> {
+    if operation == Operation::Intersect {
+        let all: Vec<Function> = std::iter::once(&first)
+            .chain(others)
+            .map(|part| part.function)
+            .collect();
+        return space.stack(&all);
+    }
+    let mut function = first.function;
+    for newer in others {
+        function = match operation {
+            Operation::Union => loosest(space, function, newer.function)?,
+            Operation::Minus => removed(space, first.ruleset, function, newer.function)?,
+            Operation::Overlay => overlaid(space, function, newer.ruleset)?,
+            Operation::Intersect => unreachable!("it is a stack"),
+        };
+    }
+    Ok(function)
+}
+
+/// The condition that a function has an action of these kinds.
+fn has_kind(
+    space: &mut Space,
+    function: Function,
+    is_meant: impl Fn(ActionKind) -> bool,
+) -> Limited<Function> {
+    let mut holds = Function::FALSE;
+    for ret in space.values(function) {
+        if is_meant(Action::from_ret(ret).kind) {
+            let returns = space.returns(function, ret)?;
+            holds = space.choose(returns, Function::TRUE, holds)?;
+        }
+    }
+    Ok(holds)
+}
+
+/// The older function where its action is looser, else the newer one.
+fn loosest(space: &mut Space, older: Function, newer: Function) -> Limited<Function> {
+    let mut result = newer;
+    for kind in ActionKind::ALL {
+        let has = has_kind(space, older, |own| own == kind)?;
+        let is_below = has_kind(space, newer, |own| own < kind)?;
+        let holds = space.choose(has, is_below, Function::FALSE)?;
+        result = space.choose(holds, older, result)?;
+    }
+    Ok(result)
+}
+
+/// The older function, with its default where both execute the call.
+fn removed(
+    space: &mut Space,
+    first: &Ruleset,
+    older: Function,
+    newer: Function,
+) -> Limited<Function> {
+    let mut defaults = space.constant(first.bad_arch.ret())?;
+    for section in first.sections() {
+        let calls = calls(space, section.arch, &Section::domain(section.arch))?;
+        let default = space.constant(section.default.ret())?;
+        defaults = space.choose(calls, default, defaults)?;
+    }
+    let older_executes = has_kind(space, older, ActionKind::executes)?;
+    let newer_executes = has_kind(space, newer, ActionKind::executes)?;
+    let holds = space.choose(older_executes, newer_executes, Function::FALSE)?;
+    space.choose(holds, defaults, older)
+}
+
+/// The older function below the explicit rules of a newer part, the last rule first.
+fn overlaid(space: &mut Space, older: Function, newer: &Ruleset) -> Limited<Function> {
+    let mut result = older;
+    for own in newer.sections() {
+        for rule in explicit::rules(&section(newer, own.arch)).iter().rev() {
+            let numbers = rule.syscalls.intersection(&Section::domain(own.arch));
+            let calls = calls(space, own.arch, &numbers)?;
+            let when = space.condition(&rule.when)?;
+            let holds = space.choose(calls, when, Function::FALSE)?;
+            let action = space.constant(rule.action.ret())?;
+            result = space.choose(holds, action, result)?;
+        }
+    }
+    Ok(result)
+}
+
+/// The condition that a call is an architecture's and has one of these numbers.
+fn calls(space: &mut Space, arch: Arch, numbers: &IntervalSet<u32>) -> Limited<Function> {
+    space.calls(&IntervalSet::single(arch.audit()), numbers)
+}
