@@ -58,6 +58,8 @@ pub struct Source {
     pub arches: Vec<Arch>,
     /// Its installation requirements.
     pub installation: Installation,
+    /// The origins of calls, as comments above their rules, for languages with comments.
+    pub notes: BTreeMap<&'static str, String>,
     /// The release of systemd that reads a unit; the newest known if it isn't given.
     pub systemd: systemd::Settings,
 }
@@ -141,6 +143,7 @@ pub fn convert(
             listener_path: source.installation.listener_path.as_deref(),
             listener_metadata: source.installation.listener_metadata.as_deref(),
             systemd: source.systemd.assumed().version,
+            notes: &source.notes,
             forms: &forms,
         };
         let export = (exporter.write)(&meaning, &export_options).map_err(Refusal::Inexpressible)?;
@@ -243,6 +246,7 @@ fn convert_exactly(
         listener_path: source.installation.listener_path.as_deref(),
         listener_metadata: source.installation.listener_metadata.as_deref(),
         systemd: source.systemd.assumed().version,
+        notes: &source.notes,
         forms: &BTreeMap::new(),
     };
     let Ok(export) = (exporter.write)(&meaning, &export_options) else {

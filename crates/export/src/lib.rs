@@ -139,6 +139,8 @@ pub struct ExportOptions<'a> {
     pub listener_metadata: Option<&'a str>,
     /// The release of systemd that reads the text, for units.
     pub systemd: SystemdVersion,
+    /// The origins of calls, as comments above their rules, for languages with comments.
+    pub notes: &'a BTreeMap<&'static str, String>,
     /// Calls that an earlier export expressed wrongly, with the form to use.
     pub forms: &'a BTreeMap<&'static str, RuleForm>,
 }

@@ -97,6 +97,18 @@ impl Error for TamisExportError {}
 /// # Errors
 /// If the language can't express the ruleset, or the text would be too long.
 pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, TamisExportError> {
+    policy_with_notes(ruleset, style, &BTreeMap::new())
+}
+
+/// The same, with comments: the rules of calls with the same note stand below it.
+///
+/// # Errors
+/// As [`policy`].
+pub fn policy_with_notes(
+    ruleset: &Ruleset,
+    style: Style,
+    notes: &BTreeMap<&'static str, String>,
+) -> Result<String, TamisExportError> {
     if !ruleset.variables().is_empty() {
         return Err(TamisExportError::Variables);
     }
@@ -117,7 +129,7 @@ pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, TamisExportErro
         .collect();
     let listings = listings?;
     let bad_arch = answer(ruleset.bad_arch, sections[0].arch)?;
-    Ok(arrange(&listings, &bad_arch))
+    Ok(arrange(&listings, &bad_arch, notes))
 }
 
 /// The condition of a rule for one call, in the form of the parentheses after the call's name.
@@ -344,7 +356,7 @@ fn clauses(
 }
 
 /// The policy of these listings: common clauses at the top, the rest in blocks.
-fn arrange(listings: &[Listing], bad_arch: &str) -> String {
+fn arrange(listings: &[Listing], bad_arch: &str, notes: &BTreeMap<&'static str, String>) -> String {
     let defaults: Vec<&String> = listings.iter().map(|listing| &listing.default).collect();
     let default = &most_common(&defaults);
     let all_same = listings
@@ -375,7 +387,8 @@ fn arrange(listings: &[Listing], bad_arch: &str) -> String {
         .flat_map(|listing| listing.calls.keys().copied())
         .collect();
     for name in names {
-        arrange_call(name, listings, &mut blocks);
+        let note = notes.get(name).map_or("", String::as_str);
+        arrange_call(name, note, listings, &mut blocks);
     }
     let arches: Vec<&str> = listings.iter().map(|listing| listing.arch.name()).collect();
     let mut head = Statements::default();
@@ -387,7 +400,11 @@ fn arrange(listings: &[Listing], bad_arch: &str) -> String {
     }
     // Conditions first, the long lists last.
     let top = blocks.remove(&Vec::new()).unwrap_or_default();
-    let (conditional, plain) = top.split();
+    let (conditional, plain) = match notes.is_empty() {
+        true => top.split(),
+        // What belongs to a note stays together.
+        false => (top, Block::default()),
+    };
     let mut text = head.into_text() + &conditional.into_text(&[]);
     for (indices, block) in blocks {
         let arches: Vec<&str> = indices.iter().map(|index| arches[*index]).collect();
@@ -400,7 +417,12 @@ fn arrange(listings: &[Listing], bad_arch: &str) -> String {
 type SharedClauses<'a> = Vec<(&'a Clauses, Vec<usize>)>;
 
 /// Adds the clauses of a call to the blocks of the architectures that share them.
-fn arrange_call(name: &str, listings: &[Listing], blocks: &mut BTreeMap<Vec<usize>, Block>) {
+fn arrange_call(
+    name: &str,
+    note: &str,
+    listings: &[Listing],
+    blocks: &mut BTreeMap<Vec<usize>, Block>,
+) {
     let alike = |choose: fn(&Entry) -> &Clauses| {
         let mut alike: SharedClauses<'_> = Vec::new();
         for (index, listing) in listings.iter().enumerate() {
@@ -432,7 +454,8 @@ fn arrange_call(name: &str, listings: &[Listing], blocks: &mut BTreeMap<Vec<usiz
         let shown = &clauses[..clauses.len() - usize::from(skips_last)];
         let place = listings[indices[0]].calls[name].nr;
         let indices = if is_everywhere { Vec::new() } else { indices };
-        blocks.entry(indices).or_default().call(name, place, shown);
+        let block = blocks.entry(indices).or_default();
+        block.call(name, note, place, shown);
     }
 }
 

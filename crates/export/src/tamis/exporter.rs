@@ -11,7 +11,7 @@ use crate::calls::{Actions, Calls, with_errno_in};
 use crate::{Export, ExportOptions, Exporter, Loss, Machine, Meaning};
 use tamis_policy::tamis;
 
-use super::{Style, policy};
+use super::{Style, policy_with_notes};
 
 /// The exporter in the registry.
 pub(crate) static EXPORTER: Exporter = Exporter {
@@ -45,7 +45,8 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
         true => Style::Named,
         false => Style::Literal,
     };
-    let text = policy(&ruleset, style).map_err(|error| refusal(&error.to_string()))?;
+    let text = policy_with_notes(&ruleset, style, options.notes);
+    let text = text.map_err(|error| refusal(&error.to_string()))?;
     Ok(Export {
         text,
         machines: arches

@@ -26,6 +26,15 @@ impl Statements {
         self.line(&format!("{head} {}", items.join(", ")));
     }
 
+    /// Adds a comment of one line, after an empty line if something stands above it.
+    fn note(&mut self, note: &str, indent: &str) {
+        let note = note.replace(char::is_control, "?");
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(&format!("{indent}# {note}\n"));
+    }
+
     /// Adds a statement, broken after commas, `|`, `||` and `&&`.
     fn indented(&mut self, statement: &str, indent: &str) {
         let mut line = indent.to_owned();
@@ -74,6 +83,13 @@ fn pieces(statement: &str) -> Vec<&str> {
 #[derive(Default)]
 pub(super) struct Block {
     fallbacks: Vec<String>,
+    /// The rules by their notes, without a note first.
+    groups: BTreeMap<String, Group>,
+}
+
+/// The rules below one note.
+#[derive(Default)]
+struct Group {
     /// Calls with conditions by their clauses, with the position of the first call.
     conditional: BTreeMap<Vec<Clause>, (u32, Vec<String>)>,
     /// Calls without conditions by their action.
@@ -87,21 +103,20 @@ impl Block {
             .extend(answer.map(|answer| format!("{word} {answer}")));
     }
 
-    /// Adds the rules of a call; nothing if there are no clauses.
-    pub(super) fn call(&mut self, name: &str, place: u32, clauses: &[Clause]) {
+    /// Adds the rules of a call below a note; nothing if there are no clauses.
+    pub(super) fn call(&mut self, name: &str, note: &str, place: u32, clauses: &[Clause]) {
+        if clauses.is_empty() {
+            return;
+        }
+        let group = self.groups.entry(note.to_owned()).or_default();
         match clauses {
-            [] => {}
             [Clause { answer, when: None }] => {
-                self.plain
-                    .entry(answer.clone())
-                    .or_default()
-                    .push(name.to_owned());
+                let names = group.plain.entry(answer.clone()).or_default();
+                names.push(name.to_owned());
             }
             clauses => {
-                let (first, targets) = self
-                    .conditional
-                    .entry(clauses.to_vec())
-                    .or_insert((place, Vec::new()));
+                let known = group.conditional.entry(clauses.to_vec());
+                let (first, targets) = known.or_insert((place, Vec::new()));
                 *first = place.min(*first);
                 targets.push(name.to_owned());
             }
@@ -116,23 +131,30 @@ impl Block {
             } else {
                 format!("nr {}..{}", number(*first), number(*last))
             };
-            self.call(&target, *first, clauses);
+            self.call(&target, "", *first, clauses);
         }
     }
 
     /// Splits the block in two: conditions and fallbacks, and lists.
     pub(super) fn split(self) -> (Block, Block) {
-        let plain = Block {
-            plain: self.plain,
+        let mut lists = Block::default();
+        let mut rest = Block {
+            fallbacks: self.fallbacks,
             ..Block::default()
         };
-        (
-            Block {
-                plain: BTreeMap::new(),
-                ..self
-            },
-            plain,
-        )
+        for (note, Group { conditional, plain }) in self.groups {
+            let only_plain = Group {
+                plain,
+                ..Group::default()
+            };
+            lists.groups.insert(note.clone(), only_plain);
+            let only_conditional = Group {
+                conditional,
+                ..Group::default()
+            };
+            rest.groups.insert(note, only_conditional);
+        }
+        (rest, lists)
     }
 
     /// The text of the block, after an empty line; empty for an empty block. The top block has no architectures.
@@ -142,6 +164,25 @@ impl Block {
         for fallback in &self.fallbacks {
             statements.indented(fallback, indent);
         }
+        for (note, group) in self.groups {
+            if group.conditional.is_empty() && group.plain.is_empty() {
+                continue;
+            }
+            if !note.is_empty() {
+                statements.note(&note, indent);
+            }
+            group.write(&mut statements, indent);
+        }
+        match (statements.text.is_empty(), arches) {
+            (true, _) => String::new(),
+            (false, []) => format!("\n{}", statements.text),
+            (false, arches) => format!("\non {} {{\n{}}}\n", arches.join(", "), statements.text),
+        }
+    }
+}
+
+impl Group {
+    fn write(self, statements: &mut Statements, indent: &str) {
         let mut conditional: Vec<(u32, Vec<String>, Vec<Clause>)> = self
             .conditional
             .into_iter()
@@ -166,11 +207,6 @@ impl Block {
         plain.sort_by_key(|(_, names)| names.len());
         for (answer, names) in plain {
             statements.indented(&format!("{answer} {}", names.join(", ")), indent);
-        }
-        match (statements.text.is_empty(), arches) {
-            (true, _) => String::new(),
-            (false, []) => format!("\n{}", statements.text),
-            (false, arches) => format!("\non {} {{\n{}}}\n", arches.join(", "), statements.text),
         }
     }
 }
