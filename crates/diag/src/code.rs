@@ -3,7 +3,8 @@
 //! A code is `TM` and four digits, grouped by hundred: 00 reading input, 01 programs and assembler,
 //! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form, 06 profiles, 07 lint,
 //! 08 Firecracker filters, 09 minijail policies, 10 kafel policies, 11 systemd units,
-//! 12 resources of the security-profiles-operator, 13 exporting, 14 matrices of options, 15 extended BPF, 16 checks. A number is
+//! 12 resources of the security-profiles-operator, 13 exporting, 14 matrices of options, 15 extended BPF, 16 checks,
+//! 17 combining. A number is
 //! never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
 
 /// A stable name for one kind of diagnostic.
@@ -35,6 +36,7 @@ macro_rules! codes {
 }
 
 mod checks;
+mod combine;
 mod compile;
 mod export;
 mod extended;
@@ -53,9 +55,9 @@ mod systemd;
 mod tamis;
 
 pub use self::{
-    checks::*, compile::*, export::*, extended::*, firecracker::*, input::*, kafel::*, lint::*,
-    matrix::*, minijail::*, oci::*, profile::*, program::*, ruleset::*, spo::*, systemd::*,
-    tamis::*,
+    checks::*, combine::*, compile::*, export::*, extended::*, firecracker::*, input::*, kafel::*,
+    lint::*, matrix::*, minijail::*, oci::*, profile::*, program::*, ruleset::*, spo::*,
+    systemd::*, tamis::*,
 };
 
 /// All codes, ascending.
@@ -78,6 +80,7 @@ pub fn all() -> impl Iterator<Item = Code> {
         matrix::MATRIX,
         extended::EXTENDED,
         checks::CHECKS,
+        combine::COMBINE,
     ]
     .into_iter()
     .flatten()

@@ -18,6 +18,7 @@ pub mod audit;
 pub mod bench;
 pub mod bisect;
 pub mod change;
+pub mod combine;
 pub mod compile;
 pub mod convert;
 pub mod decompile;
@@ -97,6 +98,7 @@ documents! {
     engines::EnginesReport = "tamis.bench-engines/1",
     gap::GapReport = "tamis.bench-gap/1",
     bisect::BisectReport = "tamis.bisect/1",
+    combine::CombineReport = "tamis.combine/1",
     compile::CompileReport = "tamis.compile/1",
     convert::ConvertReport = "tamis.convert/1",
     decompile::DecompileReport = "tamis.decompile/1",

@@ -12,16 +12,17 @@ use tamis_cli::help::brief;
 
 /// The commands of the first screen by purpose, in the order of a user's work.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Observe", &["record", "trace", "learn"]),
+    ("Observe", &["record", "learn"]),
     ("Write", &["compile", "lint", "explain", "convert"]),
-    ("Compare", &["diff", "prove", "test", "optimize"]),
+    ("Compare", &["diff", "prove", "test", "combine", "optimize"]),
     ("Use", &["run", "exec", "audit", "harden"]),
     ("Programs", &["bpf"]),
 ];
 
 /// The commands for rare or special uses.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 10] = [
     "bench",
+    "trace",
     "profile",
     "precompile",
     "oci",

@@ -59,7 +59,7 @@ pub(crate) struct Args {
 }
 
 /// Parses the value of `--to` and lists the languages in the help.
-fn language() -> impl TypedValueParser<Value = &'static Exporter> {
+pub(super) fn language() -> impl TypedValueParser<Value = &'static Exporter> {
     let all = export::ALL.into_iter();
     let values = all.map(|exporter| PossibleValue::new(exporter.name).help(exporter.about));
     PossibleValuesParser::new(values).map(|name| {
@@ -79,10 +79,45 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         global.warn(assumed.as_slice(), &Sources::new());
     }
     let converted = converted(&loaded, args.to, &source, &args.limits, &args.load.arches)?;
+    let wanted = Wanted {
+        to: args.to,
+        is_strict: args.load.is_strict(),
+        allows_losses: args.allow_losses,
+    };
+    let report = reported(converted, &source.name, &wanted, &origins, global)?;
+    if !global.json {
+        global.notice(&report.to_string());
+    }
+    let write = |output: &OutputArgs| output.text(&report.text);
+    show_beside(&args.output, write, &report, global)?;
+    Ok(exit::OK)
+}
+
+/// The wanted text.
+pub(super) struct Wanted {
+    pub(super) to: &'static Exporter,
+    /// Whether each loss is an error.
+    pub(super) is_strict: bool,
+    /// Whether a call that programs can't do without may be lost.
+    pub(super) allows_losses: bool,
+}
+
+/// The report of a conversion, with its warnings printed.
+///
+/// # Errors
+/// If a loss is an error.
+pub(super) fn reported(
+    converted: Converted,
+    name: &str,
+    wanted: &Wanted,
+    origins: &Origins,
+    global: &Global,
+) -> Result<ConvertReport, Failure> {
     let losses = converted.losses.iter();
-    let losses = losses.map(|loss| diagnostic(loss, args.to, &origins, args.load.is_strict()));
-    let lost = loss_diagnostic(&converted, args.to, args.allow_losses).map(|lost| Diagnostic {
-        severity: match args.load.is_strict() {
+    let losses = losses.map(|loss| diagnostic(loss, wanted.to, origins, wanted.is_strict));
+    let lost = loss_diagnostic(&converted, wanted.to, wanted.allows_losses);
+    let lost = lost.map(|lost| Diagnostic {
+        severity: match wanted.is_strict {
             true => Severity::Error,
             false => lost.severity,
         },
@@ -90,24 +125,20 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     });
     let diagnostics: Vec<Diagnostic> = lost.into_iter().chain(losses).collect();
     let is_refused = diagnostics.iter().any(Diagnostic::is_error);
-    if is_refused || args.load.is_strict() && !diagnostics.is_empty() {
-        return Err(Failure::Diagnostics(diagnostics, origins.sources));
+    if is_refused || wanted.is_strict && !diagnostics.is_empty() {
+        let sources = origins.sources.clone();
+        return Err(Failure::Diagnostics(diagnostics, sources));
     }
     let places = |loss: &Loss| {
-        origins
-            .origins(loss)
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        let places = origins.origins(loss).into_iter();
+        places.map(ToString::to_string).collect()
     };
-    let report = ConvertReport::from_conversion(&source.name, args.to, converted, places);
     if !global.json {
         global.warn(&diagnostics, &origins.sources);
-        global.notice(&report.to_string());
     }
-    let write = |output: &OutputArgs| output.text(&report.text);
-    show_beside(&args.output, write, &report, global)?;
-    Ok(exit::OK)
+    Ok(ConvertReport::from_conversion(
+        name, wanted.to, converted, places,
+    ))
 }
 
 /// The input in another language: equivalent, or stricter with reported losses.
@@ -201,9 +232,9 @@ pub(super) fn loss_diagnostic(
 }
 
 /// The places of a policy's rules.
-struct Origins {
-    ruleset: Option<Ruleset>,
-    sources: Sources,
+pub(super) struct Origins {
+    pub(super) ruleset: Option<Ruleset>,
+    pub(super) sources: Sources,
 }
 
 /// The name, options and rules of the input.
@@ -241,7 +272,7 @@ fn source_and_origins(args: &Args, loaded: &Loaded) -> (Source, Origins) {
 }
 
 /// The function of a program for these architectures, or for all if none are given.
-fn narrowed(
+pub(super) fn narrowed(
     space: &mut Space,
     function: Function,
     arches: &[Arch],
@@ -252,7 +283,7 @@ fn narrowed(
     }
 }
 
-fn failure(limits: &LimitArgs, refusal: Refusal) -> Failure {
+pub(super) fn failure(limits: &LimitArgs, refusal: Refusal) -> Failure {
     match refusal {
         Refusal::Limit(limit) => limits.gave_up("nothing was written", limit),
         Refusal::Inexpressible(diagnostic) => {

@@ -12,6 +12,7 @@ use crate::cli::{Failure, Global, sandbox};
 mod audit;
 mod bench;
 mod bpf;
+mod combine;
 mod compile;
 mod completions;
 mod convert;
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Oci(oci::Args),
     Libseccomp(libseccomp::Args),
     Convert(convert::Args),
+    Combine(combine::Args),
     Tables(tables::Args),
     Profile(profile::Args),
     Bench(bench::Args),
@@ -111,6 +113,7 @@ impl Command {
             Command::Prove(_) | Command::Diff(_) | Command::Audit(_) => "comparing",
             Command::Harden(_) | Command::Oci(_) => "compiling",
             Command::Convert(_) => "converting",
+            Command::Combine(_) => "combining",
             Command::Bpf(args) => args.command.doing(),
             Command::Bench(_) => "measuring",
             Command::Record(_) => "recording",
@@ -157,6 +160,7 @@ impl Command {
             Command::Oci(args) => oci::run(args, global),
             Command::Libseccomp(args) => libseccomp::run(args, global),
             Command::Convert(args) => convert::run(args, global),
+            Command::Combine(args) => combine::run(args, global),
             Command::Tables(args) => tables::run(args, global),
             Command::Profile(args) => profile::run(args, global),
             Command::Bench(args) => bench::run(args, global),

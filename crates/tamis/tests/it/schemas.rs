@@ -202,6 +202,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("bpf eval pure-compute raed --json"),
         check("compile no/such/file --json"),
         check("bpf decompile pure-compute --json"),
+        check("combine --intersect container-default pure-compute --arch x86_64 --json"),
         check("convert container-default --arch x86_64 --to systemd --json"),
         check("bpf eval --json --trace container-default socket(AF_VSOCK) read"),
         check("explain --json container-default socket(AF_VSOCK) read x86:read"),
