@@ -108,12 +108,11 @@ impl Display for ProveReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ProveReport { left, right, .. } = self;
         match self.answer {
-            Answer::Yes => self.write_result("yes", f)?,
-            Answer::No => self.write_result("no", f)?,
-            Answer::Unknown => writeln!(
-                f,
-                "unknown: no difference between {left} and {right} was found"
-            )?,
+            Answer::Yes | Answer::No => self.write_result(f)?,
+            Answer::Unknown => {
+                let (word, against) = (self.word(), self.question.counterexample());
+                writeln!(f, "{word}: no {against} {left} and {right} was found")?;
+            }
         }
         for witness in &self.witnesses {
             witness.fmt(f)?;
@@ -135,11 +134,33 @@ impl Display for ProveReport {
     }
 }
 
+impl Question {
+    /// What a counterexample is, before the names of the sides.
+    const fn counterexample(self) -> &'static str {
+        match self {
+            Question::Equal => "difference between",
+            Question::AtLeastAsStrict => "call that shows a looser action of the first of",
+        }
+    }
+}
+
 impl ProveReport {
-    fn write_result(&self, answer: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The answer in a word.
+    const fn word(&self) -> &'static str {
+        match (self.question, self.answer) {
+            (Question::Equal, Answer::Yes) => "yes",
+            (Question::Equal, Answer::No) => "no",
+            (Question::Equal, Answer::Unknown) => "unknown",
+            (Question::AtLeastAsStrict, Answer::Yes) => "within",
+            (Question::AtLeastAsStrict, Answer::No) => "exceeds",
+            (Question::AtLeastAsStrict, Answer::Unknown) => "undecided",
+        }
+    }
+
+    fn write_result(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ProveReport { left, right, .. } = self;
         let ComparisonResultEntry(result) = self.verdict;
-        write!(f, "{answer}: ")?;
+        write!(f, "{}: ", self.word())?;
         match result {
             None => write!(f, "{left} and {right} differ"),
             Some(ComparisonResult::Equal) => write!(f, "{left} and {right} are equivalent"),
@@ -170,8 +191,12 @@ impl ProveReport {
     /// Writes the narrower scopes for which the answer is yes.
     fn write_narrower(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const OPTIONS: &str = "--native, --actions-only or for one --arch";
+        let (no, yes) = match self.question {
+            Question::Equal => ("the answer is also no", "yes"),
+            Question::AtLeastAsStrict => ("it also exceeds", "it is within"),
+        };
         match (self.yes_within.is_empty(), self.has_gaps_within) {
-            (true, false) => writeln!(f, "the answer is also no with {OPTIONS}"),
+            (true, false) => writeln!(f, "{no} with {OPTIONS}"),
             (true, true) => {
                 writeln!(
                     f,
@@ -181,7 +206,7 @@ impl ProveReport {
             (false, _) => self
                 .yes_within
                 .iter()
-                .try_for_each(|found| writeln!(f, "yes with {}", found.options(&self.scope))),
+                .try_for_each(|found| writeln!(f, "{yes} with {}", found.options(&self.scope))),
         }
     }
 }
