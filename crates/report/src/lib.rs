@@ -120,6 +120,7 @@ documents! {
     lint::LintReport = "tamis.lint/1",
     lint::LintChecksReport = "tamis.lint-checks/1",
     oci::OciReport = "tamis.oci/1",
+    oci::OciAllowReport = "tamis.oci-allow/1",
     optimize::OptimizeReport = "tamis.optimize/1",
     packets::PacketsReport = "tamis.packets/1",
     passes::PassesReport = "tamis.passes/1",

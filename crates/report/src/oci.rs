@@ -1,8 +1,9 @@
-//! A policy in a container's configuration: `tamis oci apply`.
+//! A policy in a container's configuration, and profiles with more calls: `tamis oci`.
 
 use std::fmt;
 
 use serde::Serialize;
+use tamis_diag::words::joined;
 
 use crate::entry::counted;
 
@@ -65,5 +66,30 @@ impl fmt::Display for OciReport {
             f,
             "  podman --runtime crun run --annotation \"$(tamis compile {policy} --emit annotation)\""
         )
+    }
+}
+
+/// A profile that allows more calls.
+#[derive(Serialize)]
+pub struct OciAllowReport {
+    pub profile: String,
+    pub calls: Vec<String>,
+    /// The number of readings - machines, capabilities and kernels - for which the change was proved.
+    pub readings: usize,
+    /// Other changes, of which none makes a further call allowed or denied.
+    pub notes: Vec<String>,
+}
+
+impl fmt::Display for OciAllowReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let calls = joined(&self.calls, "and");
+        let readings = counted(self.readings, "reading");
+        writeln!(
+            f,
+            "{}: exactly {calls} became allowed, proved for {readings}",
+            self.profile
+        )?;
+        let mut notes = self.notes.iter();
+        notes.try_for_each(|note| writeln!(f, "  {note}"))
     }
 }

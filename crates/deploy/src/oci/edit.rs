@@ -43,6 +43,58 @@ pub(super) fn with_member(
     .concat())
 }
 
+/// The document with more elements at the end of the list at a path of members. The elements are JSON texts, indented by
+/// two spaces.
+///
+/// # Errors
+/// If the document isn't JSON, or has no list there.
+pub(super) fn with_elements(
+    text: &str,
+    path: &[&str],
+    elements: &[String],
+) -> Result<String, String> {
+    let document = parse_unlimited(text).map_err(|error| error.in_text(text))?;
+    let unit = unit(text);
+    let mut current = document.root();
+    for (depth, key) in path.iter().enumerate() {
+        let member = current.as_object().map(|object| only_member(object, key));
+        let missing = || format!("`{}` is missing", path[..=depth].join("."));
+        current = member.transpose()?.flatten().ok_or_else(missing)?;
+    }
+    let Some(list) = current.as_array() else {
+        return Err(format!("`{}` is no list", path.join(".")));
+    };
+    let (start, end) = (list.range().start, list.range().end);
+    let outer = indent_at(text, start);
+    let (at, before, between, after) = match list.elements().last() {
+        Some(last) => {
+            let own = last.range();
+            let is_in_line = !text[start..own.start].contains('\n');
+            let between = match is_in_line {
+                true => ", ".to_owned(),
+                false => format!(",\n{}", indent_at(text, own.start)),
+            };
+            (own.end, between.clone(), between, &text[own.end..])
+        }
+        None => {
+            let between = format!(",\n{outer}{unit}");
+            let before = between[1..].to_owned();
+            (start + 1, before, between, &text[end - 1..])
+        }
+    };
+    let indent = between.rsplit('\n').next().unwrap_or_default();
+    let indent = indent.trim_start_matches(", ");
+    let added: Vec<String> = elements
+        .iter()
+        .map(|element| reindented(element, &unit, indent))
+        .collect();
+    let closing = match list.is_empty() {
+        true => format!("\n{outer}"),
+        false => String::new(),
+    };
+    Ok([&text[..at], &before, &added.join(&between), &closing, after].concat())
+}
+
 /// The member of an object that all readers select: unique, also without regard to case, which readers written in Go
 /// ignore.
 fn only_member<'d>(object: Object<'d>, key: &str) -> Result<Option<Value<'d>>, String> {
@@ -107,6 +159,11 @@ fn with_added(
 /// A value in several lines; all but the first are indented.
 fn printed(value: &serde_json::Value, unit: &str, indent: &str) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    reindented(&text, unit, indent)
+}
+
+/// A JSON text with two spaces a level, in this indentation; all lines but the first are indented.
+fn reindented(text: &str, unit: &str, indent: &str) -> String {
     let mut lines = text.lines();
     let mut result = lines.next().unwrap_or_default().to_owned();
     for line in lines {
@@ -115,6 +172,15 @@ fn printed(value: &serde_json::Value, unit: &str, indent: &str) -> String {
         result.push_str(&format!("\n{indent}{}{content}", unit.repeat(depth)));
     }
     result
+}
+
+/// A value of a text, without the indentation of its first line.
+pub(super) fn dedented(text: &str, value: Value<'_>) -> String {
+    let range = value.range();
+    let indent = indent_at(text, range.start);
+    let lines = text[range.start..range.end].split('\n');
+    let lines = lines.map(|line| line.strip_prefix(indent).unwrap_or(line));
+    lines.collect::<Vec<&str>>().join("\n")
 }
 
 /// The indentation of a position's line.
@@ -171,6 +237,31 @@ mod tests {
             "{\"linux\": {\"a\": 1}}",
         ] {
             set(text, &["linux", "seccomp"], &json!({"x": [1, {"y": 2}]}));
+        }
+    }
+
+    #[test]
+    fn elements_are_added_in_the_form_of_the_list() {
+        let element = ["{\n  \"b\": [2]\n}".to_owned()];
+        let cases = [
+            (
+                "{\n\t\"a\": [\n\t\t1\n\t]\n}",
+                "{\n\t\"a\": [\n\t\t1,\n\t\t{\n\t\t\t\"b\": [2]\n\t\t}\n\t]\n}",
+            ),
+            ("{\"a\": [1]}", "{\"a\": [1, {\n  \"b\": [2]\n}]}"),
+            ("{\"a\": [ ]}", "{\"a\": [\n  {\n    \"b\": [2]\n  }\n]}"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(with_elements(text, &["a"], &element).unwrap(), expected);
+        }
+        for text in [
+            "{}",
+            "{\"a\": 1}",
+            "{\"A\": []}",
+            "{\"a\": [], \"a\": []}",
+            "[]",
+        ] {
+            assert!(with_elements(text, &["a"], &element).is_err(), "{text}");
         }
     }
 

@@ -5,8 +5,10 @@
 
 mod edit;
 
+use std::collections::BTreeSet;
+
 use tamis_bpf::forms::annotation;
-use tamis_diag::document::Value;
+use tamis_diag::document::{Array, Value};
 use tamis_diag::json::parse_unlimited;
 use tamis_session::Error;
 
@@ -80,6 +82,79 @@ impl ContainerConfig {
         self.text = edit::with_member(&self.text, path, value)
             .map_err(|error| Error::input(format!("{}: {error}", self.name)))?;
         Ok(())
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// A profile, or the configuration of a container with one.
+#[derive(Clone, Debug)]
+pub struct ProfileText {
+    name: String,
+    text: String,
+    /// The path of its entries.
+    entries: &'static [&'static str],
+}
+
+impl ProfileText {
+    /// The profile in a text with this name, which its front end accepts.
+    ///
+    /// # Errors
+    /// If it isn't JSON.
+    pub fn parse(name: &str, text: String) -> Result<ProfileText, Error> {
+        let document = parse_unlimited(&text)
+            .map_err(|error| Error::input(format!("{name}: {}", error.in_text(&text))))?;
+        let entries: &[&str] = match at(document.root(), &PROFILE) {
+            Some(_) => &["linux", "seccomp", "syscalls"],
+            None => &["syscalls"],
+        };
+        Ok(ProfileText {
+            name: name.to_owned(),
+            entries,
+            text,
+        })
+    }
+
+    /// The text with the allowing entries of another profile, which `tamis-export` wrote for one architecture, after its
+    /// own, and an entry for those of the calls, which have no conditions, that it lacks.
+    ///
+    /// # Errors
+    /// If there is no list of entries.
+    pub fn with_allowing_entries(
+        &self,
+        other: &str,
+        calls: &BTreeSet<&str>,
+    ) -> Result<String, Error> {
+        let document =
+            parse_unlimited(other).map_err(|error| Error::input(error.in_text(other)))?;
+        let entries = at(document.root(), &["syscalls"]).and_then(Value::as_array);
+        let entries = entries.into_iter().flat_map(Array::elements);
+        let allowing = entries.filter(|entry| {
+            let action = at(*entry, &["action"]).and_then(Value::as_text);
+            action == Some("SCMP_ACT_ALLOW")
+        });
+        let mut missing = calls.clone();
+        let mut texts = Vec::new();
+        for entry in allowing {
+            let names = at(entry, &["names"]).and_then(Value::as_array);
+            let names = names.into_iter().flat_map(Array::elements);
+            for name in names.filter_map(Value::as_text) {
+                missing.remove(name);
+            }
+            texts.push(edit::dedented(other, entry));
+        }
+        if !missing.is_empty() {
+            let names: Vec<String> = missing.iter().map(|name| format!("\"{name}\"")).collect();
+            let names = names.join(", ");
+            texts.push(format!(
+                "{{\n  \"names\": [{names}],\n  \"action\": \"SCMP_ACT_ALLOW\"\n}}"
+            ));
+        }
+        edit::with_elements(&self.text, self.entries, &texts)
+            .map_err(|error| Error::input(format!("{}: {error}", self.name)))
     }
 
     /// The text.

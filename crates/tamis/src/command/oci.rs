@@ -1,5 +1,7 @@
 //! `tamis oci`: policies in the configurations of containers.
 
+mod allow;
+
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
@@ -28,7 +30,7 @@ crun installs the program of an annotation, byte by byte, and no profile then. O
 with libseccomp: it gets the policy as a profile, proved equivalent or, with a warning, stricter. Without --runtime both are \
 set, and say the same. The rest of the file stays as it is.";
 
-/// Put a policy into the configuration of a container
+/// Put a policy into the configuration of a container, or extend a profile
 #[derive(clap::Args)]
 #[command(after_help = APPLY)]
 pub(crate) struct Args {
@@ -41,6 +43,8 @@ pub(crate) struct Args {
 enum OciCommand {
     /// Put a policy into a container's config.json
     Apply(Box<ApplyArgs>),
+    /// Allow more calls in a profile, and leave the rest of its text as it is
+    Allow(Box<allow::AllowArgs>),
 }
 
 #[derive(clap::Args)]
@@ -91,20 +95,36 @@ impl Runtime {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let OciCommand::Apply(args) = &args.command;
-    let load = args.load.for_filter();
-    let loaded = load.load(&args.policy, global)?;
-    args.target.check_use([&loaded].into_iter())?;
-    let options = args.target.options(&load.options(), global)?;
-    let text = match args.config == Path::new(STANDARD) {
+    match &args.command {
+        OciCommand::Apply(args) => apply(args, global),
+        OciCommand::Allow(args) => allow::run(args, global),
+    }
+}
+
+/// The name and the text of a file.
+fn read_text(path: &Path) -> Result<(String, String), Failure> {
+    let text = match is_standard(path) {
         true => files::read(STANDARD)?,
-        false => files::read_file(&args.config).map_err(|error| {
-            Failure::input(format!("cannot read {}: {error}", args.config.text()))
-        })?,
+        false => files::read_file(path)
+            .map_err(|error| Failure::input(format!("cannot read {}: {error}", path.text())))?,
     };
     let name = text.name.clone();
     let text = String::from_utf8(text.bytes)
         .map_err(|_| Failure::input(format!("{name}: it is not UTF-8")))?;
+    Ok((name, text))
+}
+
+/// Whether a path stands for standard input or output.
+fn is_standard(path: &Path) -> bool {
+    path == Path::new(STANDARD)
+}
+
+fn apply(args: &ApplyArgs, global: &Global) -> Result<u8, Failure> {
+    let load = args.load.for_filter();
+    let loaded = load.load(&args.policy, global)?;
+    args.target.check_use([&loaded].into_iter())?;
+    let options = args.target.options(&load.options(), global)?;
+    let (name, text) = read_text(&args.config)?;
     let mut config = ContainerConfig::parse(&name, text)?;
     let mut notes = Vec::from_iter(config.leftover(args.runtime.map(Runtime::form)));
     let (mut losses, mut has_profile) = (Vec::new(), false);
@@ -142,8 +162,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 /// Reports the result: on standard output, unless it has the configuration.
 fn report_on(report: &OciReport, place: &Path, global: &Global) -> Result<u8, Failure> {
-    let is_there = place == Path::new(STANDARD);
-    match global.json && !is_there {
+    match global.json && !is_standard(place) {
         true => output::show(report, global)?,
         false => global.notice(report.to_string().trim_end()),
     }

@@ -136,6 +136,14 @@ fn configured() -> String {
     format!("oci apply pure-compute {} --json", path.display())
 }
 
+/// A command that extends a profile.
+fn extended() -> String {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas-profile.json");
+    let profile = r#"{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": []}"#;
+    fs::write(&path, profile).unwrap();
+    format!("oci allow {} setns --json", path.display())
+}
+
 /// Checks the document of a recording.
 fn check_record() -> String {
     const LINE: &str = "record --time --json --against pure-compute -- true";
@@ -234,6 +242,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("compile -h --json"),
         check("--json help profile merge"),
         check(&configured()),
+        check(&extended()),
         check("tables arches --json"),
         check("tables syscalls open --json"),
         check("tables constants O_ --json"),
