@@ -82,22 +82,23 @@ fn parse_for_any(
     };
     let policy = match (fields.strings.as_slice(), fields.files.as_slice()) {
         ([], [.., file]) => load(sources, root, file, loader),
-        ([], []) => Err(without_policy(root)),
+        ([], []) => Err(Box::new(without_policy(root))),
         (strings, []) => masked(&text, strings).map(|masked| {
             let name = sources.name(root).to_string();
             sources.add(name, masked)
         }),
-        ([string, ..], [file, ..]) => Err(Diagnostic::error(
-            code::NSJAIL_POLICY,
-            "the configuration has a policy and the file of one",
-        )
-        .label(string.span, "nsjail refuses both")
-        .label(file.span, "the file")
-        .help("remove one of the fields")),
+        ([string, ..], [file, ..]) => {
+            let message = "the configuration has a policy and the file of one";
+            let diagnostic = Diagnostic::error(code::NSJAIL_POLICY, message)
+                .label(string.span, "nsjail refuses both")
+                .label(file.span, "the file")
+                .help("remove one of the fields");
+            Err(Box::new(diagnostic))
+        }
     };
     let policy = match policy {
         Ok(policy) => policy,
-        Err(diagnostic) => return failed(diagnostic),
+        Err(diagnostic) => return failed(*diagnostic),
     };
     let options = KafelOptions {
         arches: common.arches_one_by_one(),
@@ -129,7 +130,7 @@ fn load(
     root: SourceId,
     file: &Literal,
     loader: &mut dyn Loader,
-) -> Result<SourceId, Diagnostic> {
+) -> Scanned<SourceId> {
     let (text, from) = (sources.get(root).text.clone(), sources.name(root).clone());
     let path: String = file
         .pieces
@@ -138,15 +139,16 @@ fn load(
         .collect();
     match loader.load(&path, &from) {
         Ok(loaded) => Ok(sources.add(loaded.name, loaded.text)),
-        Err(reason) => Err(Diagnostic::error(
-            code::NSJAIL_POLICY,
-            format!("cannot read the policy `{path}`: {reason}"),
-        )
-        .label(file.span, "named here")
-        .help(help_to_find(
-            &path,
-            "paths are relative to the configuration",
-        ))),
+        Err(reason) => {
+            let message = format!("cannot read the policy `{path}`: {reason}");
+            let diagnostic = Diagnostic::error(code::NSJAIL_POLICY, message)
+                .label(file.span, "named here")
+                .help(help_to_find(
+                    &path,
+                    "paths are relative to the configuration",
+                ));
+            Err(Box::new(diagnostic))
+        }
     }
 }
 
@@ -154,7 +156,7 @@ fn load(
 ///
 /// nsjail ends each string with a line feed, which ends comments of kafel; strings that are one value have nothing
 /// between them.
-fn masked(text: &str, strings: &[Literal]) -> Result<String, Diagnostic> {
+fn masked(text: &str, strings: &[Literal]) -> Scanned<String> {
     let mut bytes: Vec<u8> = text
         .bytes()
         .map(|byte| if byte == b'\n' { b'\n' } else { b' ' })
@@ -174,9 +176,10 @@ fn masked(text: &str, strings: &[Literal]) -> Result<String, Diagnostic> {
             let (before, behind) = (&bytes[pair[0].clone()], &bytes[pair[1].clone()]);
             if is_word(before.last()) && is_word(behind.first()) {
                 let message = "strings that are joined within a word";
-                return Err(Diagnostic::error(code::NSJAIL_SYNTAX, message)
+                let diagnostic = Diagnostic::error(code::NSJAIL_SYNTAX, message)
                     .label(literal.span, "nothing stands between these strings")
-                    .help("write a blank at the end of the first one"));
+                    .help("write a blank at the end of the first one");
+                return Err(Box::new(diagnostic));
             }
         }
     }
@@ -195,7 +198,7 @@ fn masked(text: &str, strings: &[Literal]) -> Result<String, Diagnostic> {
 }
 
 /// Writes the content of a string, in which an escaped character has a blank before it.
-fn unescape(content: &str, bytes: &mut [u8], span: Span) -> Result<(), Diagnostic> {
+fn unescape(content: &str, bytes: &mut [u8], span: Span) -> Scanned<()> {
     bytes.copy_from_slice(content.as_bytes());
     let mut at = 0;
     while let Some(backslash) = content[at..].find('\\') {
@@ -206,12 +209,11 @@ fn unescape(content: &str, bytes: &mut [u8], span: Span) -> Result<(), Diagnosti
             b't' | b'r' | b'f' | b'v' => b' ',
             own @ (b'"' | b'\'' | b'\\') => own,
             _ => {
-                return Err(Diagnostic::error(
-                    code::NSJAIL_SYNTAX,
-                    "an escape that kafel has no use for",
-                )
-                .label(span, "in this value")
-                .help("write the character itself"));
+                let message = "an escape that kafel has no use for";
+                let diagnostic = Diagnostic::error(code::NSJAIL_SYNTAX, message)
+                    .label(span, "in this value")
+                    .help("write the character itself");
+                return Err(Box::new(diagnostic));
             }
         };
         at += 2;

@@ -160,6 +160,16 @@ fn found(need: Need) -> Found {
             Ok(_) => Ok(()),
             Err(_) => Err("TAMIS_JUDGES is not set".to_owned()),
         },
+        Need::Workloads => all_run(&[
+            &["bash", "--version"],
+            &["git", "--version"],
+            &["node", "--version"],
+            &["npm", "--version"],
+            &["go", "version"],
+            &["java", "-version"],
+            &["chromium", "--version"],
+        ]),
+        Need::Solvers => runs(&["python3", "-c", "import cvc5, bitwuzla"]),
         Need::OtherProgram => Err("TAMIS_BIN is not set".to_owned()),
     }
 }
