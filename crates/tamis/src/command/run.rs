@@ -64,7 +64,7 @@ pub(crate) struct Args {
     /// It names the rule, too. Only these calls become slower. Programs that have listeners of their own fail under it
     #[arg(long)]
     explain_denied: bool,
-    /// Write each denied call at once, as a line of JSON, and at the end what was killed and how the command ended
+    /// Write each denied call at once, as a line of JSON, and at the end kills, traps and the exit status
     ///
     /// To standard error, or to the file of `--output`, in place of the report.
     #[arg(long, requires = "explain_denied", conflicts_with = "no_explain")]
@@ -101,10 +101,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let load = args.load.for_installed_filter();
     let (policies, filters) = args.filters(inputs, &load, global)?;
-    let words = match args.libseccomp {
-        true => library_for(&args.command, global)?.around(&args.command),
-        false => args.command.clone(),
-    };
+    let words = args.words(global)?;
     let [program, arguments @ ..] = words.as_slice() else {
         unreachable!("clap requires a command");
     };
@@ -132,30 +129,25 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         command.filters = stack.clone();
     }
     budget::answered();
-    let lines = match args.json_lines {
-        true => Some(DenialLines::new(args.output.writer()?)),
-        false => None,
-    };
+    let lines = args.lines()?;
     let result = match explains_denied {
         true => denied::run(&command, &stack, &policies, lines.as_ref()),
         false => run::run(&command).map(|result| (result, Denials::default())),
     };
     match result {
-        Ok((report, _)) if lines.is_some() => {
-            let document = document(&report, &policies, &stack);
-            lines.map_or(Ok(()), |lines| lines.end(&document, &report))?;
-            Ok(report.ended.pass_on())
-        }
         Ok((report, denials)) => {
             let mut document = document(&report, &policies, &stack);
+            if let Some(lines) = lines {
+                lines.end(&document, &report)?;
+                return Ok(report.ended.pass_on());
+            }
             document.denied = denials.entries(
                 |data| Decider::in_stack(&stack, &policies, data),
                 &|input, kind| load.reload(input, kind),
             );
             document.notes.extend(denials.note());
-            if let Some(crash) = crash(&report).filter(|_| command.explain && !explains_denied) {
-                document.notes.push(crash);
-            }
+            let crash = crash(&report).filter(|_| command.explain && !explains_denied);
+            document.notes.extend(crash);
             if args.explain_denied && is_filtered && !explains_denied {
                 let why = "denied calls are not explained: the filters deny some ways of executing a command";
                 document.notes.push(why.to_owned());
@@ -207,6 +199,22 @@ fn library_for(command: &[OsString], global: &Global) -> Result<LinkerFolder, Fa
 }
 
 impl Args {
+    /// The command, with tamis's library in place of libseccomp if that is wanted.
+    fn words(&self, global: &Global) -> Result<Vec<OsString>, Failure> {
+        match self.libseccomp {
+            true => Ok(library_for(&self.command, global)?.around(&self.command)),
+            false => Ok(self.command.clone()),
+        }
+    }
+
+    /// The writer of denied calls, if they are wanted as lines.
+    fn lines(&self) -> Result<Option<DenialLines>, Failure> {
+        match self.json_lines {
+            true => Ok(Some(DenialLines::new(self.output.writer()?))),
+            false => Ok(None),
+        }
+    }
+
     /// The filters of the inputs, with the policies of those that are policies.
     fn filters(
         &self,

@@ -59,7 +59,7 @@ impl DenialLines {
         );
     }
 
-    /// Writes what was killed and trapped, and the end of the command.
+    /// Writes kills, traps and the end of the command.
     ///
     /// # Errors
     /// If a line could not be written.
