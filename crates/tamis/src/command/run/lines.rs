@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tamis_abi::{Action, SeccompData, call};
@@ -87,10 +87,7 @@ impl DenialLines {
             Ended::Signalled { signal, .. } => (None, Some(signal)),
         };
         self.put("ended", DenialDetails::Ended { exit_code, signal });
-        let mut state = self
-            .0
-            .into_inner()
-            .unwrap_or_else(|poison| poison.into_inner());
+        let mut state = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         let flushed = state.out.flush();
         match state.error.or(flushed.err()) {
             Some(error) => Err(Failure::environment(format!(
@@ -113,7 +110,7 @@ impl DenialLines {
             time_us: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
             details,
         };
-        let mut state = self.0.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.error.is_none() {
             let line = event.line().map_err(io::Error::from);
             let written = line.and_then(|line| state.out.write_all((line + "\n").as_bytes()));

@@ -19,9 +19,12 @@ struct Probe {
     call: &'static str,
     args: &'static [u64],
     /// The settings in which the error is expected; in all others the call isn't the filter's to answer.
-    when: fn(&Settings) -> bool,
+    when: Condition,
     error: &'static str,
 }
+
+/// Whether something holds with these values.
+type Condition = fn(&Settings) -> bool;
 
 /// The values of the parameters.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +47,7 @@ const fn probe(
     call: &'static str,
     args: &'static [u64],
     error: &'static str,
-    when: fn(&Settings) -> bool,
+    when: Condition,
 ) -> Probe {
     Probe {
         call,
@@ -54,14 +57,14 @@ const fn probe(
     }
 }
 
-const ALWAYS: fn(&Settings) -> bool = |_| true;
-const UNLESS_NESTED: fn(&Settings) -> bool = |own| !own.nested;
-const UNLESS_DEBUGGED: fn(&Settings) -> bool = |own| !own.debug;
-const WITHOUT_SOCKETS: fn(&Settings) -> bool = |own| own.network == "none";
-const WITHOUT_TCP: fn(&Settings) -> bool = |own| matches!(own.network, "none" | "unix");
-const WITHOUT_UDP: fn(&Settings) -> bool = |own| own.network != "full";
-const TERMINAL: fn(&Settings) -> bool = |own| own.policy == "agent";
-const MACHINE: fn(&Settings) -> bool = |own| own.policy != "agent";
+const ALWAYS: Condition = |_| true;
+const UNLESS_NESTED: Condition = |own| !own.nested;
+const UNLESS_DEBUGGED: Condition = |own| !own.debug;
+const WITHOUT_SOCKETS: Condition = |own| own.network == "none";
+const WITHOUT_TCP: Condition = |own| matches!(own.network, "none" | "unix");
+const WITHOUT_UDP: Condition = |own| own.network != "full";
+const TERMINAL: Condition = |own| own.policy == "agent";
+const MACHINE: Condition = |own| own.policy != "agent";
 
 /// Arguments are such that no call would do anything if the filter allowed it.
 const FORBIDDEN: &[Probe] = &[
@@ -165,7 +168,7 @@ const FORBIDDEN: &[Probe] = &[
 ];
 
 /// The sockets that a setting offers.
-const ALLOWED: &[(&str, &[u64], fn(&Settings) -> bool)] = &[
+const ALLOWED: &[(&str, &[u64], Condition)] = &[
     ("socketpair", &[1, 0x80801, 0], ALWAYS),
     ("socket", &[1, 0x80001, 0], |own| !WITHOUT_SOCKETS(own)),
     ("socket", &[1, 2, 0], |own| !WITHOUT_SOCKETS(own)),
