@@ -314,7 +314,7 @@ fn the_tables_of_the_book_are_those_that_are_printed() {
     let page = std::fs::read_to_string(page).expect("the page is there");
     let blocks = page.split("```text\n").skip(1);
     let blocks: Vec<&str> = blocks.filter_map(|rest| rest.split("```").next()).collect();
-    assert_eq!(blocks.len(), 2);
+    assert!(!blocks.is_empty());
     let printed = titles(&printed);
     for title in blocks.into_iter().flat_map(titles) {
         assert!(printed.contains(&title), "{title}");

@@ -213,7 +213,7 @@ impl Loading<'_> {
 
     /// The value of a setting.
     fn given(&mut self, setting: &Setting) -> Option<Constant> {
-        let name = format!("--set {}", setting.name);
+        let name = format!("--param {}", setting.name);
         let source = self.sources.add(name, setting.value.as_str());
         let text = self.sources.get(source).text.clone();
         let mut parser = Parser::new(source, &text, |_| false, self.sink);

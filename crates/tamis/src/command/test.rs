@@ -39,7 +39,7 @@ Every call counts, also those of x32 and 32-bit programs; docs/book/assertions.m
 Examples:
   tamis test server.checks --policy server.tamis
   tamis test af-alg io-uring --policy docker.json --group AF_ALG
-  tamis test server.checks --policy server.tamis --set FAMILY=AF_VSOCK --json
+  tamis test server.checks --policy server.tamis --param FAMILY=AF_VSOCK --json
   tamis test container --policy docker.json --coverage
 Exit status: 0 if all checks hold, 1 if one fails, 2 if an input can't be read, 3 if one is undecided.")]
 pub(crate) struct Args {
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long = "group", value_name = "TITLE")]
     groups: Vec<String>,
     /// Give a parameter of the checks another value
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_setting)]
     settings: Vec<Setting>,
     /// The filters of a process, and of threads with others
     #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
