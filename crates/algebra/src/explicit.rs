@@ -1,7 +1,7 @@
 //! The explicit rules of a section: those that an overlay takes from a later part.
 //!
 //! A default has two more forms besides [`Section::default`]: `unknown` of the tamis language and the `ENOSYS` tail of
-//! container runtimes are rules for all numbers above some call. As the default, they are about no call in particular.
+//! container runtimes are rules for all numbers above some call. Like the default, they name no call.
 
 use tamis_abi::{Arch, syscall};
 use tamis_rules::{IntervalSet, Rule, Section};
@@ -16,8 +16,8 @@ pub(crate) fn rules(section: &Section) -> Vec<Rule> {
 
 /// The rule for the calls that it names; `None` if it is a form of the default.
 ///
-/// A rule that reaches past the last call with a name, to all numbers of later kernels, counts for names alone. Without
-/// a place in the text it was added by the front end.
+/// Of a rule that also has all numbers above the last call with a name, only the calls with names count. Without a
+/// place in the text such a rule was added by the front end, and isn't explicit.
 fn explicit(arch: Arch, rule: &Rule) -> Option<Rule> {
     if !is_open_ended(arch, &rule.syscalls) {
         return Some(rule.clone());

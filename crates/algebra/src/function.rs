@@ -1,7 +1,7 @@
 //! The function of a combination, from the functions of its parts: the other side of the proof.
 //!
-//! Only an overlay looks at rules. The others are compositions of diagrams; that of intersect is the prover's own
-//! stack.
+//! Only the function of an overlay uses rules. The others are compositions of diagrams; for intersect the prover's own
+//! function of a stack.
 
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_prover::{Function, Limited, Space};

@@ -26,7 +26,7 @@ pub struct Refuted {
     pub call: Option<Input>,
     /// The action of the result.
     pub is: Action,
-    /// The action of the operation, or that of a part which the result may not pass.
+    /// The action of the combination, or the action of a part that bounds the result.
     pub expected: Action,
 }
 

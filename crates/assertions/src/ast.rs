@@ -63,7 +63,7 @@ pub enum GroupStatementKind {
     Check(Check),
 }
 
-/// One or more texts in quotes, which stand for their words in a row.
+/// One or more texts in quotes, joined by blanks.
 #[derive(Clone, Debug)]
 pub struct Text {
     /// The parts, without quotes.

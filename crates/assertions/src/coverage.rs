@@ -44,11 +44,12 @@ pub struct Uncovered {
 /// The parts of the calls of one number that checks fix.
 #[derive(Clone, Copy)]
 struct Fixed {
-    /// Denied by `never allow`, and by references that are stricter than to allow.
+    /// Calls that must not get looser: of `never allow`, and those that a reference of `stricter than` doesn't allow.
     denied: Function,
-    /// Executed by `always allow`, and by references that are looser than to deny.
+    /// Calls that must not get stricter: of `always allow`, and those for which a reference of `looser than` doesn't
+    /// kill the process.
     executed: Function,
-    /// An action by `expect` and `equal to`.
+    /// Calls that must keep their action: of `expect`, and with `equal to` all.
     exact: Function,
     /// Whether the kernel must remember the number.
     is_cached: bool,
@@ -270,7 +271,7 @@ impl Calls {
         }
     }
 
-    /// The calls that no check constrains, with the architectures of those that one constrains elsewhere.
+    /// The calls that no check constrains, with their architectures if a check constrains them on others.
     fn uncovered(&self) -> Vec<String> {
         let text = |(name, [covered, uncovered]): (&&str, &[Vec<Arch>; 2])| {
             let arches: Vec<&str> = uncovered.iter().map(|arch| arch.name()).collect();
@@ -294,7 +295,7 @@ fn key(rule: &Rule, arch: Arch, index: usize) -> RuleKey {
     }
 }
 
-/// The numbers of an architecture that have names, and one for all others if a rule concerns any.
+/// The numbers of an architecture that have names, and one of the others as an example if a rule concerns any.
 fn numbers(section: &Section) -> Vec<(u32, &'static str)> {
     let arch = section.arch;
     let mut numbers: Vec<(u32, &'static str)> =

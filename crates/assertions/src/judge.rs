@@ -1,8 +1,8 @@
 //! Decides checks for one policy, program or stack.
 //!
-//! The subject is one function of the prover's diagrams, so an answer covers every call. For a call by number its part
-//! of the function is compared with the part that the check concerns. Each example is evaluated again by the reference
-//! evaluators.
+//! The subject is one function of the prover's diagrams, so an answer covers every call. For each number that a check
+//! concerns, the part of the function is compared with the condition of the check. Each example is evaluated again by
+//! the reference evaluators.
 
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ pub type Programs<'r> = &'r dyn Fn() -> Result<&'r [Program], String>;
 pub struct Resources<'r, 'p> {
     /// The reference of a check that compares.
     pub reference: Option<&'r Subject<'r>>,
-    /// The programs that the kernel runs: of a policy the compiled one.
+    /// The programs that the kernel runs; for a policy, the compiled program.
     pub programs: Programs<'p>,
 }
 
@@ -66,7 +66,7 @@ pub struct Judge<'a> {
     fate: Function,
     /// The architectures that the subject names.
     own: Vec<Arch>,
-    /// Those, and the others whose calls their machines make.
+    /// Those, and the other architectures of the same machines.
     all: Vec<Arch>,
     known: HashMap<(Arch, u32), AtNumber>,
     by_arch: HashMap<Arch, (Function, Function)>,
@@ -211,7 +211,7 @@ impl<'a> Judge<'a> {
         let mut found = Found::default();
         match self.decide(checks, check, resources, &mut found) {
             Ok(()) => found.into_outcome(),
-            // A call that contradicts the check is an answer, however much is left to examine.
+            // A call that contradicts the check decides it, even if a limit leaves other calls unexamined.
             Err(_) if !found.violations.is_empty() => found.into_outcome(),
             Err(limit) => Outcome {
                 verdict: Verdict::Undecided(limit),
@@ -264,7 +264,7 @@ impl<'a> Judge<'a> {
         check.arches.clone().unwrap_or_else(|| otherwise.to_vec())
     }
 
-    /// The architectures that the subject names, and those whose calls their machines make as well.
+    /// The architectures that the subject names, and the other architectures of the same machines.
     pub(crate) fn with_detours(&self) -> &[Arch] {
         &self.all
     }
@@ -342,7 +342,7 @@ impl<'a> Judge<'a> {
         Ok(contradicted)
     }
 
-    /// The part of calls that is executed; notes a part that somebody else decides about.
+    /// The part of calls that is executed; notes a part that a supervisor or tracer decides.
     fn not_denied(&mut self, sought: &Sought, notice: &mut dyn FnMut(String)) -> Limited<Function> {
         let fate = self.at(sought.arch, sought.nr)?.fate;
         if fate == self.space.constant(DENIED)? {
@@ -513,7 +513,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// A call of a part, with values as programs pass them if there is one.
+    /// A call of a part, if possible one with values as programs pass them.
     pub(crate) fn example(&mut self, one: &Sought, part: Function) -> Limited<Example> {
         let passed = self
             .space

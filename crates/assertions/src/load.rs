@@ -51,7 +51,7 @@ const CHECKS: IncludingLanguage<Statement> = IncludingLanguage {
     parse: parser::parse,
 };
 
-/// A loader that also knows the embedded files of checks.
+/// A loader that also finds the embedded files of checks.
 struct WithStandard<'a>(&'a mut dyn Loader);
 
 impl Loader for WithStandard<'_> {

@@ -57,13 +57,13 @@ pub struct Example {
     pub input: Input,
     /// Its action.
     pub action: Action,
-    /// Why the call counts.
+    /// The reason why the check concerns the call.
     pub way: Way,
     /// The rule or instruction that decides.
     pub decider: Decider,
 }
 
-/// Why a call counts.
+/// The reason why a check concerns a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
     /// The check names it.
@@ -103,7 +103,7 @@ pub enum Decider {
     },
 }
 
-/// An argument whose bits beyond those that the kernel reads decide.
+/// An argument with set bits that the kernel doesn't read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawArgument {
     /// The name of the argument.
@@ -115,13 +115,13 @@ pub struct RawArgument {
 }
 
 impl Example {
-    /// The call as the kernel reads it, and the arguments that it reads in part.
+    /// The call as the kernel reads it, and the arguments with set bits that the kernel doesn't read.
     pub fn as_read(&self) -> (SeccompData, Vec<RawArgument>) {
         as_read(&self.input.data)
     }
 }
 
-/// A call with the bits of arguments that the kernel reads, and the arguments for which these are fewer than are set.
+/// A call as the kernel reads it, and the arguments with set bits that the kernel doesn't read.
 ///
 /// ```
 /// use tamis_abi::{Arch, call};

@@ -130,7 +130,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Tells that a ring executes operations that the check names.
+    /// Notes that a ring executes operations that the check names.
     fn note_ring(
         &mut self,
         target: &Target,
@@ -226,7 +226,8 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// The rows that concern these calls: those whose conditions they satisfy, or else those without.
+    /// The rows that concern these calls: those with conditions that the calls satisfy or, if there are none, those
+    /// without conditions.
     fn rows_of(
         &mut self,
         checks: &Checks,

@@ -1,8 +1,7 @@
 //! Other ways to the effect of a call: data with reasons.
 //!
-//! A row concerns the calls of its members, and of them only those that satisfy the member's condition. A check of a
-//! part of these calls counts the other members as ways. Rows with conditions come first: if one concerns a check, rows
-//! without conditions don't.
+//! A row concerns a check of a member's calls if they satisfy the member's condition; the other members are then other
+//! ways to the same effect. Rows with conditions come first: if one concerns a check, rows without conditions don't.
 
 /// Calls with the same effect.
 pub(crate) struct Row {
@@ -10,7 +9,7 @@ pub(crate) struct Row {
     pub(crate) effect: &'static str,
     /// Each of them has the effect.
     pub(crate) members: &'static [Member],
-    /// These have the effect and others: a check of them doesn't concern the members.
+    /// Calls with this effect among others: they are ways for a check of a member, but no member is one for theirs.
     pub(crate) more: &'static [Member],
 }
 
