@@ -228,7 +228,7 @@ impl Side {
         let programs: Vec<Program> = programs.collect::<Result<_, _>>()?;
         match (programs.is_empty(), subject) {
             (true, _) => Err(Uncertified::Empty),
-            // A stack of one is written as two: the kernel's combination of both is that of the one alone.
+            // One filter is written as two equal ones, which the checker reads as a stack: the function is the same.
             (false, Subject::Stack([_])) => Ok(Side {
                 name,
                 programs: vec![programs[0].clone(), programs[0].clone()],

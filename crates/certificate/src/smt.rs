@@ -1,8 +1,9 @@
 //! Filters as SMT-LIB text, for solvers independent of the prover.
 //!
 //! Every instruction becomes a few definitions of bit-vector terms: whether it is reached, and the state of the
-//! machine there, by the edges into it. The translation follows the interpreter, that of rules their evaluator; for the
-//! functions see the theory of fixed-size bit vectors (`QF_BV`). It shares nothing with the translations of the prover.
+//! machine there, by the edges into it. Programs are translated as the interpreter runs them, rules as their evaluator
+//! does; the functions are those of the theory of fixed-size bit vectors (`QF_BV`). Nothing is shared with the prover's
+//! translations.
 
 use std::fmt::Write as _;
 
@@ -286,8 +287,8 @@ fn meet(script: &mut String, name: &str, ways: &[Way]) -> Way {
     }
 }
 
-/// The effect of an instruction that neither branches nor ends the program on A, X and the scratch memory, in this
-/// order. Its constant is a term, which need not be the number in the instruction.
+/// A, X and the scratch memory, in this order, after an instruction that neither branches nor ends the program. The
+/// constant of the instruction is a term, which may stand for another number.
 pub fn transfer(op: Op, places: &mut [String], k: &str) {
     let slot = |slot: u32| FIRST_SLOT + slot as usize;
     match op {

@@ -36,7 +36,7 @@ const COMMANDS: [(&str, &str); 2] = [
 /// Why a certificate is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It doesn't show what it claims, or not in a way that can be followed.
+    /// A hash, the division into cubes or a return value is wrong, or there is no table.
     Rejected(String),
     /// A program needs more cases than are tried.
     Unfollowed(String),

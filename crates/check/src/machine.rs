@@ -131,8 +131,8 @@ impl Program {
     /// Runs the program on a cube until it returns a value.
     ///
     /// # Errors
-    /// If it depends on a bit that the cube leaves open: 32 times the word plus the bit. Then the machine is before the
-    /// instruction that does. Also once there are no steps left.
+    /// If an instruction depends on a bit that the cube leaves open, its number: 32 times the word plus the bit. The
+    /// machine then is before that instruction. Also if no steps are left.
     pub fn run(&self, at: &mut Machine, cube: &Cube, steps_left: &mut u64) -> Result<u32, u16> {
         loop {
             *steps_left = steps_left.checked_sub(1).ok_or(0u16)?;

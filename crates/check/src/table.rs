@@ -114,8 +114,8 @@ impl Table {
     }
 }
 
-/// Checks that lines divide a region, which is one of the halves into which the first of them and those before divided
-/// the whole.
+/// Checks that the cubes of lines divide a region: all calls at first, then each half of a region that is divided at a
+/// bit of its first line.
 fn cover(rows: &[Row], region: Cube) -> Result<(), String> {
     let Some(first) = rows.first() else {
         return Err(format!(" no line has {}", region.example()));

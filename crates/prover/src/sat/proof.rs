@@ -19,8 +19,8 @@ pub struct Refutation {
 }
 
 impl Refutation {
-    /// A refutation of a formula. The hints are those of the clauses that follow the formula's in the list of all.
-    /// Keeps the steps that the last needs.
+    /// The refutation of a formula, reduced to the steps that the last one needs. `all` has the clauses of the formula,
+    /// then the learnt ones; `hints` has the hints of the learnt ones.
     ///
     /// # Panics
     /// If a step isn't implied by its hints or the last isn't the empty clause: a bug of the solver.

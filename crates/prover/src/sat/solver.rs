@@ -1,11 +1,11 @@
 //! The search: conflict-driven clause learning.
 //!
 //! Two literals of every clause are watched; a decision takes the most active variable with its last value; a conflict
-//! gives the clause of the first unique implication point, less the literals that the others imply. The search restarts
-//! after the numbers of conflicts of Luby's sequence, and drops half of the learnt clauses from time to time. There is no
-//! clock and no random number, so the result is the same on every machine.
+//! gives the clause of the first unique implication point, less the literals that the others imply. The counts of
+//! conflicts between restarts follow Luby's sequence, and half of the learnt clauses are dropped from time to time.
+//! There is no clock and no random number, so the result is the same on every machine.
 //!
-//! A literal that holds without decisions gets a learnt clause of its own, so that later clauses can name it as a hint.
+//! A literal that is assigned without decisions gets a learnt unit clause, which later clauses can name as a hint.
 
 use super::clauses::{Clauses, Literal};
 use super::order::Order;
@@ -39,14 +39,14 @@ struct Watch {
     blocker: Literal,
 }
 
-/// The reason of decisions.
+/// In place of the reason of a decided variable: no clause implies it.
 const NO_CLAUSE: u32 = u32::MAX;
 /// The conflicts before the first restart.
 const CONFLICTS_PER_RESTART: u64 = 64;
-/// The learnt clauses before half of them are dropped, and how many more each time.
+/// The count of learnt clauses at which half of them are dropped, and its increase each time.
 const MAX_LEARNT: usize = 2_000;
 const MORE_LEARNT: usize = 500;
-/// Learnt clauses of literals from at most this many levels are kept.
+/// Learnt clauses whose literals come from at most this many levels are never dropped.
 const GLUE: u32 = 2;
 
 /// The mark of a variable while a conflict is analysed.
@@ -57,7 +57,7 @@ enum Mark {
     Seen,
     /// It is implied by variables of the clause.
     Implied,
-    /// It isn't.
+    /// It isn't implied by them.
     Free,
 }
 
@@ -71,11 +71,11 @@ struct Solver {
     learnt: Vec<(u32, u32)>,
     max_learnt: usize,
     watches: Vec<Vec<Watch>>,
-    /// For each literal, whether it is true; of neither a variable nor its negation if it is open.
+    /// For each literal, whether it is true. Neither literal of an open variable is.
     is_true: Vec<bool>,
     levels: Vec<u32>,
     reasons: Vec<u32>,
-    /// The clause of the single literal, for variables that hold without decisions.
+    /// The unit clause of each variable that is assigned without decisions.
     units: Vec<u32>,
     /// The last value of each variable.
     phases: Vec<bool>,
@@ -179,7 +179,7 @@ impl Solver {
         }
     }
 
-    /// Watches the clauses of the formula and assigns the literals of those with one. If two of these contradict each
+    /// Watches the clauses of the formula and assigns the literals of its unit clauses. If two of these contradict each
     /// other, learns the empty clause.
     fn start(&mut self) -> Result<(), ()> {
         for number in 0..self.given {
@@ -297,7 +297,7 @@ impl Solver {
         Visit::Moved
     }
 
-    /// Learns a clause for each literal that holds without decisions.
+    /// Learns a unit clause for each literal that is assigned without decisions.
     fn note_units(&mut self) {
         for at in 0..self.trail.len() {
             let literal = self.trail[at];
@@ -314,7 +314,7 @@ impl Solver {
         }
     }
 
-    /// Learns the empty clause, as this one has only literals that are false without decisions.
+    /// Learns the empty clause from a clause whose literals are all false without decisions.
     fn learn_empty(&mut self, conflict: u32) {
         let literals = self.clauses.get(conflict as usize).iter();
         let mut hints: Vec<u32> = literals.map(|own| self.units[own.variable()]).collect();
@@ -419,9 +419,9 @@ impl Solver {
         clause.truncate(kept);
     }
 
-    /// Whether the variables of the clause imply a variable by its reason. Notes the other variables on the way.
+    /// Whether variables of the clause imply a variable, by its reason and the reasons of variables there. Notes these.
     fn is_implied(&mut self, variable: usize, resolved: &mut Vec<u32>) -> bool {
-        // Each variable with the place in its reason that is next.
+        // Each variable with the index of the next literal in its reason.
         let mut path = vec![(variable, 0)];
         while let Some((at, place)) = path.last_mut() {
             let (at, reason) = (*at, self.reasons[*at]);

@@ -91,7 +91,7 @@ fn answers_are_those_of_all_values() {
     assert!(found.iter().all(|count| *count > 100), "{found:?}");
 }
 
-/// That so many pigeons sit in fewer holes, one in each.
+/// The formula that every pigeon sits in a hole, at most one in each.
 fn pigeons(pigeons: u32, holes: u32) -> Formula {
     let sits = |pigeon: u32, hole: u32| pigeon * holes + hole;
     let mut formula: Formula = Vec::new();
