@@ -1,6 +1,7 @@
 //! `cargo xtask doctor`: what this machine and this user lack for the tests and the product, and how to get it.
 //!
-//! The probes are those of the tests, so they are an example of testkit; this task builds and runs it.
+//! The probes are those of the tests. The table is therefore made by an example of testkit, which this task builds and
+//! runs.
 
 use std::process::Command;
 
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 /// Prints the table.
 ///
 /// # Errors
-/// If it can't be built.
+/// If the example can't be built or fails.
 pub(crate) fn run() -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)

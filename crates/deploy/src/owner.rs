@@ -9,12 +9,12 @@
 //! /kubepods/burstable/pod0123-…/0123…
 //! ```
 //!
-//! A path says nothing that the owner of the group doesn't want: a user can name groups below the own ones. With several
-//! hierarchies, that of systemd counts, else the first one with a container.
+//! A path is no evidence against the owner of the group: users choose the names of groups below their own ones. With
+//! several hierarchies, that of systemd counts, else the first one with a container.
 
 use std::fs;
 
-/// The owner of a process, as far as its control group names it.
+/// The owner of a process, as named by its control group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
     /// The unit of systemd: a service or scope that is no container.

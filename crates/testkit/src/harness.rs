@@ -1,6 +1,6 @@
-//! The harness of suites whose tests may lack something of the machine: they are shown as ignored, with the reason.
+//! A test harness that shows a test as ignored, with the reason, if the machine lacks something that it needs.
 //!
-//! The standard harness can't ignore a test at run time, so a test that lacked something passed. Here such a test ends
+//! The standard harness can't ignore a test at run time, so such a test would have to pass. Here it ends
 //! by [`skip::because`](crate::skip::because), which unwinds to the harness. The list then shows
 //! `ignored (corpus: …)`, and the last line counts the ignored tests by [`Need`](crate::skip::Need).
 //!
@@ -41,7 +41,7 @@ pub struct Test {
 inventory::collect!(Test);
 
 impl Test {
-    /// A test that a module, named with its crate, contains.
+    /// A test of a module; the module's name begins with that of its crate.
     pub const fn new(module: &'static str, name: &'static str, run: fn()) -> Test {
         Test { module, name, run }
     }
@@ -55,7 +55,7 @@ impl Test {
     }
 }
 
-/// What the last lines report about the tests that have ended.
+/// The figures of the last lines: about the tests that have ended.
 struct Tally {
     /// How many tests were ignored, by the name of the need.
     ignored: BTreeMap<&'static str, usize>,
@@ -101,7 +101,7 @@ pub fn trial(
 
 /// Runs the trials that the command line chooses, and prints how many of them were ignored for which need.
 ///
-/// `threads` is the number where the command line has none; otherwise that of the processors.
+/// The number of threads is that of the command line, else `threads`, else the number of processors.
 #[must_use]
 pub fn run(mut trials: Vec<Trial>, threads: Option<usize>) -> ExitCode {
     let (options, filters) = without_filters(env::args());
@@ -130,8 +130,8 @@ pub fn run(mut trials: Vec<Trial>, threads: Option<usize>) -> ExitCode {
     conclusion.exit_code()
 }
 
-/// The words of the command line that are options, with their values, and the filters: libtest-mimic takes one filter,
-/// the standard harness any number.
+/// The options of the command line, with their values, and its filters. They are separated because libtest-mimic takes
+/// one filter, the standard harness any number.
 fn without_filters(words: impl Iterator<Item = String>) -> (Vec<String>, Vec<String>) {
     const WITH_VALUE: [&str; 5] = [
         "--skip",
@@ -153,7 +153,7 @@ fn without_filters(words: impl Iterator<Item = String>) -> (Vec<String>, Vec<Str
     (options, filters)
 }
 
-/// Such as `3 ignored: corpus 2, live 1`.
+/// The last line, such as `3 ignored: corpus 2, live 1`; `None` without ignored tests.
 fn ignored_line(ignored: &BTreeMap<&str, usize>) -> Option<String> {
     let sum: usize = ignored.values().sum();
     let counts = ignored
@@ -163,7 +163,7 @@ fn ignored_line(ignored: &BTreeMap<&str, usize>) -> Option<String> {
     (sum > 0).then(|| format!("{sum} ignored: {}", counts.join(", ")))
 }
 
-/// Runs the `main` of a benchmark; without what it needs it prints the reason and ends with code 4.
+/// Runs a benchmark. If the machine lacks something that it needs, prints the reason; the exit code is then 4.
 #[must_use]
 pub fn measure(run: impl FnOnce()) -> ExitCode {
     match panic::catch_unwind(AssertUnwindSafe(run)) {
@@ -178,7 +178,7 @@ pub fn measure(run: impl FnOnce()) -> ExitCode {
     }
 }
 
-/// What a thread of a test returns: how its function ended, and its output.
+/// The result of a test's thread: the end of the test's function, and its output.
 type Ended = (thread::Result<Result<(), Failed>>, String);
 
 fn on_own_thread(
@@ -256,7 +256,7 @@ fn keep(text: &str) -> bool {
     })
 }
 
-/// What the macros [`print!`](crate::print), [`println!`](crate::println) and [`eprintln!`](crate::eprintln) call.
+/// The function behind [`print!`](crate::print), [`println!`](crate::println) and [`eprintln!`](crate::eprintln).
 #[doc(hidden)]
 pub fn write(to: &mut dyn io::Write, text: Text<'_>) {
     let text = text.to_string();

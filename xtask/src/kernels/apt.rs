@@ -47,7 +47,7 @@ impl Archive {
             fs::create_dir_all(self.folder.join(name))?;
         }
         let mirror = std::env::var(MIRROR.0).unwrap_or_else(|_| MIRROR.1.to_owned());
-        // A mirror may be some weeks behind, which harms nobody here: what it has is still signed.
+        // A mirror may be some weeks behind. Its lists have then expired, but the signatures are still checked.
         let source = format!("deb [check-valid-until=no] {mirror} {release} main\n");
         fs::write(self.folder.join("etc/sources.list"), source)?;
         fs::write(self.folder.join("status"), "")?;
@@ -131,7 +131,7 @@ impl Archive {
     }
 }
 
-/// Unpacks a package in a folder that isn't there before it is complete.
+/// Unpacks a package. The folder appears only once it is complete.
 fn unpack(package: &Path, folder: &Path) -> Result<()> {
     let partial = folder.with_extension("partial");
     if partial.exists() {

@@ -14,7 +14,7 @@ pub(super) struct Kernel {
     pub(super) release: &'static str,
 }
 
-/// All of them, the oldest first. `newest` is what Debian's unstable release has when it is run.
+/// All kernels, by architecture the oldest first. `newest` is the present kernel of Debian's unstable release.
 pub(super) const KERNELS: [Kernel; 7] = [
     kernel("x86_64-5.10", Arch::X86_64, "bullseye"),
     kernel("x86_64-6.1", Arch::X86_64, "bookworm"),

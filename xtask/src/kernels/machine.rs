@@ -14,7 +14,7 @@ use super::image::Image;
 use super::kernel::Kernel;
 use crate::arch::Arch;
 
-/// The longest life of a machine.
+/// The time limit of a machine.
 const LIMIT: Duration = Duration::from_mins(60);
 /// The memory of a machine, most of which is its file system.
 const MEMORY_MIB: &str = "3072";
@@ -58,15 +58,15 @@ impl Drop for Machine {
 /// Boots a machine and returns the lines of its serial console, which are also written to `log`.
 ///
 /// # Errors
-/// If it can't be started. A machine that stops too early or not at all has the lines up to then.
+/// If it can't be started. If it stops too early, or is stopped at the limit, the lines up to then are returned.
 pub(super) fn boot(kernel: &Kernel, image: &Image, log: &Path) -> Result<Vec<String>> {
     let (program, _) = qemu(kernel.arch);
     let (console, words): (_, &[&str]) = match kernel.arch {
         Arch::X86_64 => ("ttyS0", &["-machine", "q35", "-cpu", "max"]),
-        // `max` would have pointer authentication, whose emulation takes most of the time.
+        // Not `max`: it has pointer authentication, whose emulation would take most of the time.
         Arch::Aarch64 => ("ttyAMA0", &["-machine", "virt", "-cpu", "neoverse-n1"]),
     };
-    // The machine ends with this process, however that ends.
+    // The machine is killed when this process ends, for whatever reason.
     let child = Command::new("setpriv")
         .args(["--pdeathsig", "KILL", program])
         .args(words)

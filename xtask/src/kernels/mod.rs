@@ -3,7 +3,7 @@
 //! Kernels and a userland are packages of Debian, which are unpacked and not installed; the programs are static ones,
 //! and the tests of this tree. A virtual machine without a network boots each kernel with all of that as its initial
 //! file system, in an emulated processor, so that any machine can do it. The result is a table of kernels and suites.
-//! Nothing is measured: the emulation has no meaningful times.
+//! Nothing is measured, because times in an emulated processor mean nothing.
 
 mod apt;
 mod cpio;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
     };
     machine::require_qemu(&kernels)?;
     let mut table = Table::new(&suites);
-    // All is built before the first machine is started: the emulation takes the processors that building needs.
+    // Everything is built before the first machine starts, because builds and emulation need the same processors.
     let mut images = Vec::new();
     for kernel in kernels {
         let suites: Vec<&Suite> = suites
@@ -72,7 +72,7 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
     Ok(())
 }
 
-/// The kernels and suites that the arguments choose; nothing if only the list was wanted.
+/// The kernels and suites that the arguments select; `None` after `--list`, which prints them.
 fn parse(
     args: impl Iterator<Item = String>,
 ) -> Result<Option<(Vec<&'static Kernel>, Vec<&'static Suite>)>> {

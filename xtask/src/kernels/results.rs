@@ -1,4 +1,4 @@
-//! What the suites' lines say: how many tests passed, failed and were skipped, and why.
+//! The results of suites, read from their output: how many tests passed, failed and were skipped, and why.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ pub(super) struct SuiteResult {
     ignored: u32,
     /// The tests that failed, and runs of an executable that ended without a result.
     failures: Vec<String>,
-    /// Why tests skipped, with their number.
+    /// The reasons why tests were skipped, with the number of tests.
     skipped: BTreeMap<String, u32>,
 }
 

@@ -1,4 +1,4 @@
-//! The suites: which tests depend on the kernel, by the part of tamis that they try.
+//! The suites: the tests that depend on the kernel, by the tested part of tamis.
 
 use anyhow::{Context, Result};
 
@@ -12,11 +12,11 @@ pub(super) struct Suite {
     pub(super) summary: &'static str,
     /// The package, and its test target.
     pub(super) test: Test,
-    /// The executable is run for each: the tests whose names contain it.
+    /// The executable is run once for each filter, with the tests whose names contain it.
     pub(super) filters: &'static [&'static str],
-    /// The longest run for one filter.
+    /// The time limit of a run with one filter.
     pub(super) limit_s: u32,
-    /// Why it can't run on AArch64, if it can't.
+    /// The reason why it can't run on AArch64; `None` if it can.
     pub(super) not_on_aarch64: Option<&'static str>,
 }
 

@@ -11,9 +11,9 @@ use super::apt::Archive;
 use super::folder;
 use crate::arch::Arch;
 
-/// The release whose glibc it is: programs with an older one can't load the library.
+/// The release of this glibc. Programs with an older glibc can't load the library.
 const RELEASE: &str = "bookworm";
-/// The libraries, and what links with them.
+/// The libraries, and the files for linking with them.
 const PACKAGES: [&str; 3] = ["libc6", "libc6-dev", "libgcc-s1"];
 
 /// The compiler's flags that link a shared library for an architecture of which this machine has no libraries.
@@ -54,7 +54,7 @@ fn sysroot(arch: Arch) -> Result<PathBuf> {
             .status();
         ensure!(status.context("cp")?.success(), "{package} can't be copied");
     }
-    // Where compilers have a script of the linker.
+    // The name by which the linker finds it; compilers have a script of the linker there.
     let library = format!("lib/{}-linux-gnu", arch.name());
     symlink("libgcc_s.so.1", partial.join(library).join("libgcc_s.so"))?;
     fs::rename(partial, &sysroot)?;

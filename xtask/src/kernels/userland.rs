@@ -11,10 +11,10 @@ use super::cpio::Cpio;
 use super::folder;
 use crate::arch::Arch;
 
-/// The release whose packages these are: all its files lie below `/usr`, and its kernel isn't older than others'.
+/// The release of the packages: all its files lie below `/usr`.
 const RELEASE: &str = "trixie";
 
-/// The packages. What they depend on is listed too, without what only their installation needs.
+/// The packages, with their dependencies but those that only an installation needs.
 const PACKAGES: [&str; 36] = [
     "base-files",
     "bash",

@@ -1,9 +1,9 @@
 //! `cargo xtask selftests [PROGRAM]`: the kernel's own tests of seccomp, natively and under each way to run a command.
 //!
 //! They come with the kernel's source package of Debian, which is unpacked and not committed, and are built with the
-//! headers of the same kernel. A test that has another result than natively is a difference: some are what a filter or
-//! a tracer can't hide, and have a reason here; one without a reason fails the task. PROGRAM is the tamis that is
-//! tried, by default the one that cargo builds.
+//! headers of the same kernel. A test with another result than natively is a difference. Those that a filter or a
+//! tracer can't avoid are listed with a reason; any other fails the task. PROGRAM is the tamis that is tried, by default
+//! the one that cargo builds.
 
 mod reasons;
 mod source;
@@ -19,7 +19,7 @@ use crate::arch::Arch;
 use crate::programs::{cargo, target_folder};
 use crate::tidy::root;
 
-/// The longest run of all tests, in seconds: one that waits for a tracer that it can't be takes 30.
+/// The time limit of all tests, in seconds. A test that needs a tracer and can't have one ends after 30.
 const LIMIT_S: &str = "1800";
 
 /// A way to run a command: its name, and the words in front of the command. `ALLOW` and `NOTIFY` are policies.

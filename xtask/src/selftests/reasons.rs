@@ -1,6 +1,6 @@
-//! Why a test of the kernel has another result in one of the ways.
+//! The reasons why tests of the kernel have other results under tamis than natively.
 
-/// The reason of a difference, if it is one that has to be.
+/// The reason of a difference; `None` if it is a fault.
 pub(super) fn reason(way: &str, test: &str) -> Option<&'static str> {
     let found = REASONS.iter().find(|(ways, tests, _)| {
         (ways.is_empty() || ways.contains(&way)) && tests.iter().any(|part| test.contains(part))
@@ -8,7 +8,7 @@ pub(super) fn reason(way: &str, test: &str) -> Option<&'static str> {
     found.map(|(_, _, reason)| *reason)
 }
 
-/// Ways (all, if there are none), parts of tests' names, and the reason.
+/// The ways to run a command (none means all), parts of the tests' names, and the reason.
 type Reason = (
     &'static [&'static str],
     &'static [&'static str],

@@ -12,7 +12,8 @@ use crate::programs::target_folder;
 
 /// The release that has the newest kernel.
 const RELEASE: &str = "sid";
-/// The package of the library with which they are linked, of an old release: any compiler's C library goes with it.
+/// The library with which the tests are linked, of an old release, because it then needs no newer glibc than the
+/// compiler's.
 const CAPABILITIES: (&str, &str) = ("bookworm", "libcap-dev");
 /// The folder of all self-tests in the source.
 const FOLDER: &str = "tools/testing/selftests";
