@@ -1,10 +1,10 @@
 #!/bin/sh
 # Process 1 of a virtual machine that runs suites; `cargo xtask kernels` appends the calls of `run`. Lines that begin with
-# `@lab` are for its reader, what is between them are the tests' own lines.
+# `@lab` are for the task that reads the console; the lines between them are those of the tests.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb TAMIS_REQUIRE=live TAMIS_SEEDS=few
 
-# The suites run below another shell: to the kernel the children of process 1 are orphans, which don't stop by signals of
-# job control.
+# The suites run below another shell: the children of process 1 are an orphaned process group, which signals of job
+# control don't stop.
 if [ $$ = 1 ]; then
     mount -t proc proc /proc
     mount -t sysfs sys /sys

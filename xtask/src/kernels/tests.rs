@@ -52,7 +52,7 @@ pub(super) fn build(arch: Arch, suites: &[&Suite]) -> Result<Built> {
         command.args(["--package", suite.test.package, "--test", suite.test.target]);
     }
     if arch != Arch::host()? {
-        // Some crates name a library of musl that is empty, and not among the toolchain's.
+        // Some crates link musl's `libdl.a`, which is an empty library and missing from the toolchain.
         let empty = folder()?.join("empty");
         fs::create_dir_all(&empty)?;
         fs::write(empty.join("libdl.a"), "!<arch>\n")?;
@@ -113,7 +113,7 @@ impl Built {
 pub(super) fn stripped(executable: &Path) -> Result<Vec<u8>> {
     let to = folder()?.join("stripped");
     let programs = sysroot_programs()?;
-    // Its library is four folders above, where only programs of the toolchain's first folder find it.
+    // Its library is in the toolchain's `lib`, four folders above, which is not in the search path of these programs.
     let libraries = programs
         .ancestors()
         .nth(3)

@@ -2,7 +2,7 @@
 
 /// The growth of the increment after each conflict: the inverse of the decay of all activities.
 const GROWTH: f64 = 1.0 / 0.95;
-/// Activities are scaled down from here.
+/// The activity from which on all activities are scaled down.
 const MAX_ACTIVITY: f64 = 1e100;
 
 /// A heap of variables, the most active first; of equal ones the smallest number.
