@@ -124,7 +124,7 @@ impl Cost {
 /// ```
 /// use tamis_abi::{Arch, Endian};
 /// use tamis_bpf::{Op, Program};
-/// use crate::meter::{Workload, measure};
+/// use tamis_compiler::meter::{Workload, measure};
 /// let ops = vec![Op::RetImm(0x7fff_0000).into()];
 /// let allow = Program::new(ops, Endian::Little).unwrap();
 /// let cost = measure(&[allow], &Workload::from_profile(None, &[Arch::X86_64]), true);

@@ -40,7 +40,7 @@ fn kinds_are_told_by_content_where_the_name_is_silent() {
 }
 
 /// A text of every kind.
-const SAMPLES: [(&str, &str); 16] = [
+const SAMPLES: [(&str, &str); 17] = [
     ("tamis", "default errno(EPERM)\nallow read\n"),
     ("systemd", "[Service]\nSystemCallFilter=read\n"),
     ("oci", "{\"defaultAction\": \"SCMP_ACT_ERRNO\"}"),
@@ -54,6 +54,10 @@ const SAMPLES: [(&str, &str); 16] = [
         "{\"a\": {\"mismatch_action\": \"trap\", \"match_action\": \"allow\", \"filter\": []}}",
     ),
     ("minijail", "read: 1\nwrite: arg0 == 1\n"),
+    (
+        "nsjail",
+        "mode: ONCE\nseccomp_string: \"ALLOW { read } DEFAULT KILL\"\n",
+    ),
     ("kafel", "ALLOW { read } DEFAULT KILL\n"),
     (
         "rules",

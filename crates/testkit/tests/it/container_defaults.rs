@@ -207,11 +207,18 @@ fn the_table_has_every_call_that_differs_from_containerds_default() {
     check(2, &containerd());
 }
 
+/// The policies that stand for an engine's default, or allow less. The others confine ordinary users: what needs
+/// capabilities is left to the kernel.
+const COMPARED: [&str; 3] = ["container-default", "network-service", "pure-compute"];
+
 /// Compares the embedded policies with the default of an engine, which has this column of the table.
 fn check(column: usize, default: &Accesses) {
     let rows = rows();
     let mut missing = Vec::new();
-    for policy in embedded::ALL {
+    for policy in embedded::ALL
+        .iter()
+        .filter(|own| COMPARED.contains(&own.name))
+    {
         let of_policy = |row: &&Row| row.policies.iter().any(|name| name == policy.name);
         let of_policy: Vec<&Row> = rows.iter().filter(of_policy).collect();
         for (name, access) in &embedded_policy(policy.name) {
