@@ -26,6 +26,7 @@ pub(crate) fn first_mistake(lex: impl FnOnce(&mut Sink)) -> Option<Span> {
 }
 
 /// The error for an included file that isn't a policy from a place on.
+#[cfg(feature = "languages")]
 pub(crate) fn not_a_policy(
     code: Code,
     path: &str,
