@@ -260,10 +260,11 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
 }
 
 /// The documents of the tests below.
-const LIVE: [&str; 7] = [
+const LIVE: [&str; 8] = [
     "tamis.audit/1",
     "tamis.bench/1",
     "tamis.bench-gap/1",
+    "tamis.denied/1",
     "tamis.inject/1",
     "tamis.run/1",
     "tamis.sandbox/1",
