@@ -1,20 +1,21 @@
 //! The calls that a `never allow` concerns: those that it names, multiplexers, and other ways.
 
 use std::collections::HashMap;
+use std::iter;
 
 use tamis_abi::{Arch, ArgIndex, signature, syscall};
 use tamis_diag::Sources;
 use tamis_policy::sink::Sink;
-use tamis_policy::tamis::ast::Condition;
+use tamis_policy::tamis::ast::{Condition, ConditionKind};
 use tamis_policy::tamis::parser::Parser;
-use tamis_policy::tamis::resolve::named_arguments;
+use tamis_policy::tamis::resolve::{named_arguments, with_constants};
 use tamis_prover::{Function, Limited};
 use tamis_rules::{Operand, Predicate, Test};
 
 use crate::checks::{Check, Checks, Part, Target};
 use crate::judge::{DENIED, Judge};
 use crate::outcome::Way;
-use crate::region::without;
+use crate::region::{both, without};
 use crate::ways::{self, Arguments, Member, RING, Row, without_width};
 
 /// Calls of one number that a check concerns.
@@ -100,34 +101,39 @@ impl Judge<'_> {
         sought: &mut Vec<Sought>,
     ) -> Limited<()> {
         for name in target.names() {
-            let Some(by) = syscall::multiplexed(arch, name) else {
-                continue;
-            };
-            let multiplexer = syscall::name(arch, by.nr).unwrap_or("a multiplexer");
-            // The upper half of ipc's selector is a version.
-            let mask = match multiplexer {
-                "ipc" => 0xffff,
-                _ => u64::from(u32::MAX),
-            };
-            let selector = match mask {
-                0xffff => "call & 0xffff",
-                _ => "call",
-            };
-            let selects = Predicate::Test(Test::Masked {
-                operand: Operand::arg_low(ArgIndex::ALL[0]),
-                mask,
-                value: u64::from(by.call),
-            });
-            sought.push(Sought {
-                arch,
-                name: Some(multiplexer),
-                nr: by.nr.0,
-                region: self.condition(&selects)?,
-                way: Way::Multiplexer(name),
-                text: format!("{multiplexer}({selector} == {})", by.call),
-            });
+            sought.extend(self.through_multiplexer(name, arch, Way::Multiplexer(name))?);
         }
         Ok(())
+    }
+
+    /// The calls of a multiplexer that make this call.
+    fn through_multiplexer(&mut self, name: &str, arch: Arch, way: Way) -> Limited<Option<Sought>> {
+        let Some(by) = syscall::multiplexed(arch, name) else {
+            return Ok(None);
+        };
+        let multiplexer = syscall::name(arch, by.nr).unwrap_or("a multiplexer");
+        // The upper half of ipc's selector is a version.
+        let mask = match multiplexer {
+            "ipc" => 0xffff,
+            _ => u64::from(u32::MAX),
+        };
+        let selector = match mask {
+            0xffff => "call & 0xffff",
+            _ => "call",
+        };
+        let selects = Predicate::Test(Test::Masked {
+            operand: Operand::arg_low(ArgIndex::ALL[0]),
+            mask,
+            value: u64::from(by.call),
+        });
+        Ok(Some(Sought {
+            arch,
+            name: Some(multiplexer),
+            nr: by.nr.0,
+            region: self.condition(&selects)?,
+            way,
+            text: format!("{multiplexer}({selector} == {})", by.call),
+        }))
     }
 
     /// Notes that a ring executes operations that the check names.
@@ -165,14 +171,8 @@ impl Judge<'_> {
         sought: &mut Vec<Sought>,
     ) -> Limited<()> {
         for name in target.names() {
-            let own = match checks.part(target, Some(name), arch) {
-                Part::Where(when) if syscall::number(arch, name).is_some() => {
-                    Some(self.condition(&when)?)
-                }
-                _ => None,
-            };
             self.other_widths(checks, target, name, arch, sought)?;
-            for row in self.rows_of(checks, name, own, arch)? {
+            for row in self.rows_of(checks, target, name, arch)? {
                 let is_own = |member: &&Member| member.call != *name;
                 for member in row.members.iter().chain(row.more).filter(is_own) {
                     self.member(checks, target, row, member, arch, sought)?;
@@ -226,16 +226,37 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// The rows that concern these calls: those with conditions that the calls satisfy or, if there are none, those
-    /// without conditions.
+    /// An architecture on which a filter sees the arguments that a target's condition tests, with that condition: this
+    /// one if possible.
+    fn readable(
+        &mut self,
+        checks: &Checks,
+        target: &Target,
+        name: &str,
+        arch: Arch,
+    ) -> Limited<Option<(Arch, Function)>> {
+        for arch in iter::once(arch).chain(Arch::all()) {
+            if syscall::number(arch, name).is_none() {
+                continue;
+            }
+            if let Part::Where(when) = checks.part(target, Some(name), arch) {
+                return Ok(Some((arch, self.condition(&when)?)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The rows that concern these calls: those with conditions that all of the calls satisfy, then those with
+    /// conditions that some satisfy, then, unless there are any of the first kind, those without conditions.
     fn rows_of(
         &mut self,
         checks: &Checks,
+        target: &Target,
         name: &str,
-        own: Option<Function>,
         arch: Arch,
     ) -> Limited<Vec<&'static Row>> {
-        let (mut narrow, mut wide) = (Vec::new(), Vec::new());
+        let own = self.readable(checks, target, name, arch)?;
+        let (mut covering, mut narrow, mut wide) = (Vec::new(), Vec::new(), Vec::new());
         for row in ways::ALL {
             let Some(member) = row.members.iter().find(|member| member.call == name) else {
                 continue;
@@ -244,21 +265,28 @@ impl Judge<'_> {
                 wide.push(row);
                 continue;
             };
+            let Some((arch, own)) = own else {
+                narrow.push(row);
+                continue;
+            };
             let condition = self.rows.condition(text);
-            let (Part::Where(when), Some(own)) =
-                (checks.part_where(&condition, Some(name), arch), own)
-            else {
+            let Part::Where(when) = checks.part_where(&condition, Some(name), arch) else {
+                narrow.push(row);
                 continue;
             };
             let when = self.condition(&when)?;
             if without(&mut self.space, own, when)? == Function::FALSE {
+                covering.push(row);
+            } else if both(&mut self.space, own, when)? != Function::FALSE {
                 narrow.push(row);
             }
         }
-        Ok(match narrow.is_empty() {
-            true => wide,
-            false => narrow,
-        })
+        let is_covered = !covering.is_empty();
+        covering.extend(narrow);
+        if !is_covered {
+            covering.extend(wide);
+        }
+        Ok(covering)
     }
 
     fn member(
@@ -270,31 +298,25 @@ impl Judge<'_> {
         arch: Arch,
         sought: &mut Vec<Sought>,
     ) -> Limited<()> {
+        let Some(condition) = self.condition_of(checks, target, row, member, arch)? else {
+            return Ok(());
+        };
+        let way = |reason| Way::Twin {
+            effect: row.effect,
+            reason,
+        };
+        let by = way("its arguments are in memory, where no filter reads them");
+        sought.extend(self.through_multiplexer(member.call, arch, by)?);
         let Some(nr) = syscall::number(arch, member.call) else {
             return Ok(());
         };
-        let text = match (member.when, &target.when) {
-            (Some(when), _) => format!("{}({when})", member.call),
-            (None, Some(_)) if member.arguments == Arguments::Same => {
-                checks.text(target, Some(member.call), nr.0)
+        let (part, text) = match &condition {
+            None => (Part::Where(Predicate::True), member.call.to_owned()),
+            Some(when) => {
+                let shown = with_constants(when, &checks.constants);
+                let part = checks.part_where(when, Some(member.call), arch);
+                (part, format!("{}({shown})", member.call))
             }
-            (None, _) => member.call.to_owned(),
-        };
-        let part = match (member.when, &target.when) {
-            (Some(text), _) => {
-                let condition = self.rows.condition(text);
-                checks.part_where(&condition, Some(member.call), arch)
-            }
-            (None, None) => Part::Where(Predicate::True),
-            (None, Some(own)) => match member.arguments {
-                Arguments::Memory => Part::InMemory,
-                Arguments::Other if row.has_conditions() => Part::Where(Predicate::True),
-                Arguments::Other => return Ok(()),
-                Arguments::Same if has_arguments(member.call, own) => {
-                    checks.part_where(own, Some(member.call), arch)
-                }
-                Arguments::Same => return Ok(()),
-            },
         };
         let (region, text) = match part {
             Part::Where(when) => (self.condition(&when)?, text),
@@ -307,13 +329,68 @@ impl Judge<'_> {
             name,
             nr: nr.0,
             region,
-            way: Way::Twin {
-                effect: row.effect,
-                reason: member.reason,
-            },
+            way: way(member.reason),
             text,
         });
         Ok(())
+    }
+
+    /// The condition under which calls of a member are a way; `None` if none are.
+    fn condition_of(
+        &mut self,
+        checks: &Checks,
+        target: &Target,
+        row: &Row,
+        member: &Member,
+        arch: Arch,
+    ) -> Limited<Option<Option<Condition>>> {
+        let own = target.when.as_ref();
+        let own = own.map(|own| ways::renamed(own, member.call));
+        let readable = own
+            .as_ref()
+            .filter(|own| has_arguments(member.call, own))
+            .cloned();
+        if let Some(text) = member.when {
+            let when = self.rows.condition(text);
+            let Some(own) = readable else {
+                return Ok(Some(Some(when)));
+            };
+            return self
+                .conjunction(checks, when, own, member.call, arch)
+                .map(|both| Some(Some(both)));
+        }
+        Ok(match member.arguments {
+            _ if own.is_none() => Some(None),
+            Arguments::Memory => Some(None),
+            Arguments::Other if row.has_conditions() => Some(None),
+            Arguments::Other => None,
+            Arguments::Nearly => Some(readable),
+            Arguments::Same => readable.map(Some),
+        })
+    }
+
+    /// The condition that both hold, as one of them if that implies the other.
+    fn conjunction(
+        &mut self,
+        checks: &Checks,
+        left: Condition,
+        right: Condition,
+        call: &str,
+        arch: Arch,
+    ) -> Limited<Condition> {
+        let part = |condition| checks.part_where(condition, Some(call), arch);
+        if let (Part::Where(own), Part::Where(other)) = (part(&left), part(&right)) {
+            let (own, other) = (self.condition(&own)?, self.condition(&other)?);
+            if without(&mut self.space, own, other)? == Function::FALSE {
+                return Ok(left);
+            }
+            if without(&mut self.space, other, own)? == Function::FALSE {
+                return Ok(right);
+            }
+        }
+        let span = left.span;
+        let kind = ConditionKind::All(vec![left, right]);
+        Ok(Condition { kind, span })
     }
 }
 

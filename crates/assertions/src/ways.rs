@@ -1,7 +1,10 @@
 //! Other ways to the effect of a call: data with reasons.
 //!
-//! A row concerns a check of a member's calls if they satisfy the member's condition; the other members are then other
-//! ways to the same effect. Rows with conditions come first: if one concerns a check, rows without conditions don't.
+//! A row concerns a check of a member's calls if some of them satisfy the member's condition; the other members are then
+//! other ways to the same effect. Rows with conditions come first: if one covers all calls of a check, rows without
+//! conditions don't concern it.
+
+use tamis_policy::tamis::ast::{Condition, ConditionKind, Operand, OperandName};
 
 /// Calls with the same effect.
 pub(crate) struct Row {
@@ -37,6 +40,8 @@ pub(crate) struct Member {
 pub(crate) enum Arguments {
     /// It has arguments of the same names and meaning.
     Same,
+    /// The same, but it lacks an argument or counts it in another unit; a condition on that one is ignored.
+    Nearly,
     /// Its arguments are in memory: it has the effect for any values that a filter sees.
     Memory,
     /// It has no such arguments, so it isn't a way if the check has a condition.
@@ -49,6 +54,14 @@ const fn same(call: &'static str) -> Member {
         when: None,
         arguments: Arguments::Same,
         reason: "",
+    }
+}
+
+const fn nearly(call: &'static str, reason: &'static str) -> Member {
+    Member {
+        arguments: Arguments::Nearly,
+        reason,
+        ..same(call)
     }
 }
 
@@ -106,6 +119,11 @@ pub(crate) const ALL: &[Row] = &[
     namespaces!("CLONE_NEWIPC", "make IPC namespaces"),
     namespaces!("CLONE_NEWUTS", "make UTS namespaces"),
     namespaces!("CLONE_NEWCGROUP", "make cgroup namespaces"),
+    Row {
+        effect: "make time namespaces",
+        members: &[when("unshare", "unshare_flags & CLONE_NEWTIME != 0")],
+        more: &[CLONE3],
+    },
     Row {
         effect: "install filters",
         members: &[when("prctl", "option == PR_SET_SECCOMP"), other("seccomp")],
@@ -284,6 +302,14 @@ pub(crate) const ALL: &[Row] = &[
         more: &[other("ptrace")],
     },
     Row {
+        effect: "map files and memory",
+        members: &[
+            nearly("mmap", "its offset counts bytes"),
+            nearly("mmap2", "its offset counts pages"),
+        ],
+        more: &[],
+    },
+    Row {
         effect: "change the protection of memory",
         members: &[same("mprotect"), same("pkey_mprotect")],
         more: &[],
@@ -370,6 +396,43 @@ pub(crate) const ALL: &[Row] = &[
         more: &[other("prlimit64")],
     },
 ];
+
+/// The names that two calls have for the same flags.
+const FLAGS: [(&str, &str); 2] = [("clone", "clone_flags"), ("unshare", "unshare_flags")];
+
+/// A condition with the names that another call has for the same arguments.
+pub(crate) fn renamed(condition: &Condition, call: &str) -> Condition {
+    let operand = |operand: &Operand| {
+        let mut operand = operand.clone();
+        let own = FLAGS.iter().find(|(own, _)| *own == call);
+        if let (OperandName::Named(name), Some((_, flags))) = (&mut operand.name, own)
+            && FLAGS.iter().any(|(_, known)| known == name)
+        {
+            *name = (*flags).to_owned();
+        }
+        operand
+    };
+    let each = |parts: &[Condition]| parts.iter().map(|part| renamed(part, call)).collect();
+    let kind = match &condition.kind {
+        ConditionKind::Literal(value) => ConditionKind::Literal(*value),
+        ConditionKind::Not(inner) => ConditionKind::Not(Box::new(renamed(inner, call))),
+        ConditionKind::All(parts) => ConditionKind::All(each(parts)),
+        ConditionKind::Any(parts) => ConditionKind::Any(each(parts)),
+        ConditionKind::Compare(left, mask, op, value) => {
+            ConditionKind::Compare(operand(left), mask.clone(), *op, value.clone())
+        }
+        ConditionKind::Between(left, op, right) => {
+            ConditionKind::Between(operand(left), *op, operand(right))
+        }
+        ConditionKind::In(left, mask, set) => {
+            ConditionKind::In(operand(left), mask.clone(), set.clone())
+        }
+    };
+    Condition {
+        kind,
+        span: condition.span,
+    }
+}
 
 /// Suffixes of names that differ in the width of times, sizes or identities alone.
 const WIDTHS: [&str; 4] = ["_time64", "_time32", "64", "32"];
