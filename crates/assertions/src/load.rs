@@ -148,6 +148,9 @@ struct Loading<'a> {
     sink: &'a mut Sink,
 }
 
+/// The most numbers of a range: each is decided alone.
+const MAX_NUMBERS: u32 = 4096;
+
 /// The group and the architectures around a check.
 struct Around<'a> {
     group: Option<usize>,
@@ -387,9 +390,7 @@ impl Loading<'_> {
                 let value = |value| self.checks.definitions.value(value, arch);
                 let last = last.as_ref().unwrap_or(first);
                 match value(first).and_then(|first| Ok((first, value(last)?))) {
-                    Ok((first, last)) => {
-                        Some(Calls::Numbers(IntervalSet::from_iter([first..=last])))
-                    }
+                    Ok((first, last)) => self.numbers(first, last, target.span),
                     Err(diagnostic) => {
                         self.sink.report(*diagnostic);
                         None
@@ -397,6 +398,28 @@ impl Loading<'_> {
                 }
             }
         }
+    }
+
+    /// The calls of a range of numbers; reports one that is empty or has more numbers than are checked one by one.
+    fn numbers(&mut self, first: u32, last: u32, span: Span) -> Option<Calls> {
+        let (code, message, help) = match last.checked_sub(first) {
+            Some(further) if further < MAX_NUMBERS => {
+                return Some(Calls::Numbers(IntervalSet::from_iter([first..=last])));
+            }
+            Some(_) => (
+                code::TAMIS_LIMIT,
+                format!("a range of more than {MAX_NUMBERS} numbers"),
+                "narrow it, or write several smaller ranges",
+            ),
+            None => (
+                code::CONSTANT_CONDITION,
+                "an empty range".to_owned(),
+                "write the smaller number first",
+            ),
+        };
+        let diagnostic = Diagnostic::error(code, message);
+        self.sink.report(diagnostic.label(span, "").help(help));
+        None
     }
 
     /// Reports a condition that has no meaning on any of the architectures.

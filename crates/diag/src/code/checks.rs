@@ -8,7 +8,7 @@ codes! { CHECKS;
         "Two checks demand different results for the same call: one that it is never allowed and one that it is, or two \
          actions. No policy satisfies both. Narrow one of them by a condition, or by the architectures that `on` selects.";
     CHECKS_UNUSED_PARAMETER = "TM1603", "parameter without effect",
-        "A parameter is a constant that the caller of the checks may replace by `--set`. No check uses this one, so to set \
+        "A parameter is a constant that the caller of the checks may replace by `--param`. No check uses this one, so to set \
          it would change nothing, although its name promises that it does.";
     CHECKS_REFERENCE = "TM1604", "reference that can't be read",
         "The policy or program with which a check compares is found relative to the file of the check. It may have every \
