@@ -88,6 +88,8 @@ struct Found {
     violations: Vec<Violation>,
     further: usize,
     notices: Vec<String>,
+    /// The reason why the check could not be made.
+    not_made: Option<String>,
 }
 
 impl Found {
@@ -99,16 +101,17 @@ impl Found {
     }
 
     fn notice(&mut self, text: String) {
-        if !self.notices.contains(&text) {
+        if !self.notices.contains(&text) && self.not_made.as_ref() != Some(&text) {
             self.notices.push(text);
         }
     }
 
     fn into_outcome(self) -> Outcome {
         Outcome {
-            verdict: match self.violations.is_empty() {
-                true => Verdict::Holds,
-                false => Verdict::Fails,
+            verdict: match (self.violations.is_empty(), self.not_made) {
+                (false, _) => Verdict::Fails,
+                (true, Some(reason)) => Verdict::NotMade(reason),
+                (true, None) => Verdict::Holds,
             },
             violations: self.violations,
             further: self.further,
@@ -229,6 +232,7 @@ impl<'a> Judge<'a> {
     ) -> Limited<()> {
         match &check.claim {
             Claim::Never { .. } | Claim::Always(_) | Claim::Expect(..) => {
+                found.not_made = self.without_meaning(checks, check);
                 let mut notices = Vec::new();
                 let contradicted =
                     self.contradicted(checks, check, &mut |notice| notices.push(notice));
@@ -241,7 +245,10 @@ impl<'a> Judge<'a> {
             }
             Claim::Compare(relation, _) => match resources.reference {
                 Some(reference) => self.compare(*relation, check, reference, found),
-                None => Ok(()),
+                None => {
+                    found.not_made = Some("not checked: there is no reference".to_owned());
+                    Ok(())
+                }
             },
             Claim::AtMost(most) => {
                 match (resources.programs)() {
@@ -251,7 +258,7 @@ impl<'a> Judge<'a> {
                             found.add(Violation::Size { length_insns });
                         }
                     }
-                    Err(reason) => found.notice(reason),
+                    Err(reason) => found.not_made = Some(reason),
                 }
                 Ok(())
             }
@@ -307,7 +314,29 @@ impl<'a> Judge<'a> {
         for arch in self.arches(check, &self.own) {
             sought.extend(self.named(checks, check, arch, notice)?);
         }
+        if sought.is_empty() {
+            notice("no architecture of the policy has these calls".to_owned());
+        }
         Ok(sought)
+    }
+
+    /// The reason why a condition of a check has no meaning on any architecture that the check concerns.
+    fn without_meaning(&self, checks: &Checks, check: &Check) -> Option<String> {
+        let arches = self.arches(check, &self.own);
+        check.claim.targets().iter().find_map(|target| {
+            let mut reason = None;
+            for arch in &arches {
+                for (name, _) in target.numbers(*arch) {
+                    match checks.part(target, name, *arch) {
+                        Part::Undefined(text) => {
+                            reason.get_or_insert(format!("not checked on {arch}: {text}"));
+                        }
+                        Part::Where(_) | Part::InMemory => return None,
+                    }
+                }
+            }
+            reason
+        })
     }
 
     /// The calls that contradict a check, each number once.
@@ -483,7 +512,7 @@ impl<'a> Judge<'a> {
         let programs = match (resources.programs)() {
             Ok(programs) => programs,
             Err(reason) => {
-                found.notice(reason);
+                found.not_made = Some(reason);
                 return Ok(());
             }
         };

@@ -27,6 +27,8 @@ pub enum Verdict {
     Fails,
     /// A limit was reached.
     Undecided(LimitReached),
+    /// It could not be made, for this reason: there is no program to measure.
+    NotMade(String),
 }
 
 /// A counterexample of a check.

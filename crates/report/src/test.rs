@@ -98,7 +98,7 @@ pub struct CheckEntry {
     pub reason: Option<String>,
     pub sources: Vec<String>,
     pub verdict: &'static str,
-    /// The limit that was reached.
+    /// The limit that was reached, or the reason why the check could not be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
     pub violations: Vec<ViolationEntry>,
@@ -206,6 +206,7 @@ impl CheckEntry {
             Verdict::Holds => (HOLDS, None),
             Verdict::Fails => (FAILS, None),
             Verdict::Undecided(limit) => (UNDECIDED, Some(limit.to_string())),
+            Verdict::NotMade(reason) => (UNDECIDED, Some(reason.clone())),
         };
         let violations = outcome.violations.iter();
         CheckEntry {
@@ -243,7 +244,7 @@ impl CheckEntry {
         self.verdict == FAILS
     }
 
-    /// Whether a limit was reached.
+    /// Whether a limit was reached or the check could not be made.
     pub fn is_undecided(&self) -> bool {
         self.verdict == UNDECIDED
     }
