@@ -1,7 +1,8 @@
 //! The explicit rules of a section: those that an overlay takes from a later part.
 //!
-//! A default has two more forms besides [`Section::default`]: `unknown` of the tamis language and the `ENOSYS` tail of
-//! container runtimes are rules for all numbers above some call. Like the default, they name no call.
+//! A default has two more forms besides [`Section::default`]: `unknown` of the tamis language is a rule for exactly the
+//! numbers without a name, and front ends add the `ENOSYS` tail of container runtimes, a rule without a place in the text
+//! for all numbers above some call. Like the default, they name no call. All other rules are explicit.
 
 use tamis_abi::{Arch, syscall};
 use tamis_rules::{IntervalSet, Rule, Section};
@@ -10,25 +11,23 @@ use tamis_rules::{IntervalSet, Rule, Section};
 pub(crate) fn rules(section: &Section) -> Vec<Rule> {
     let rules = section.rules.iter();
     rules
-        .filter_map(|rule| explicit(section.arch, rule))
+        .filter(|rule| !is_default(section.arch, rule))
+        .cloned()
         .collect()
 }
 
-/// The rule for the calls that it names; `None` if it is a form of the default.
-///
-/// Of a rule that also has all numbers above the last call with a name, only the calls with names count. Without a
-/// place in the text such a rule was added by the front end, and isn't explicit.
-fn explicit(arch: Arch, rule: &Rule) -> Option<Rule> {
-    if !is_open_ended(arch, &rule.syscalls) {
-        return Some(rule.clone());
+/// Whether a rule is a form of the default.
+fn is_default(arch: Arch, rule: &Rule) -> bool {
+    match rule.origin {
+        Some(_) => rule.syscalls.intersection(&Section::domain(arch)) == unnamed(arch),
+        None => is_open_ended(arch, &rule.syscalls),
     }
-    rule.origin.as_ref()?;
+}
+
+/// The numbers without a name in the table.
+fn unnamed(arch: Arch) -> IntervalSet<u32> {
     let named: IntervalSet<u32> = syscall::all(arch).map(|(nr, _)| nr.0).collect();
-    let syscalls = rule.syscalls.intersection(&named);
-    (!syscalls.is_empty()).then(|| Rule {
-        syscalls,
-        ..rule.clone()
-    })
+    Section::domain(arch).difference(&named)
 }
 
 /// Whether a set has every number above the last call with a name, up to where those of x32 begin.

@@ -3,12 +3,11 @@
 //! Only the function of an overlay uses rules. The others are compositions of diagrams; for intersect the prover's own
 //! function of a stack.
 
-use tamis_abi::{Action, ActionKind, Arch};
+use tamis_abi::{Action, ActionKind, Arch, syscall};
 use tamis_prover::{Function, Limited, Space};
-use tamis_rules::{IntervalSet, Ruleset, Section};
+use tamis_rules::{IntervalSet, Rule, Ruleset, Section};
 
-use crate::combine::section;
-use crate::{Operation, explicit};
+use crate::Operation;
 
 /// A part with its function.
 #[derive(Clone, Copy)]
@@ -94,7 +93,10 @@ fn removed(
 fn overlaid(space: &mut Space, older: Function, newer: &Ruleset) -> Limited<Function> {
     let mut result = older;
     for own in newer.sections() {
-        for rule in explicit::rules(&section(newer, own.arch)).iter().rev() {
+        for rule in own.rules.iter().rev() {
+            if is_default(own.arch, rule) {
+                continue;
+            }
             let numbers = rule.syscalls.intersection(&Section::domain(own.arch));
             let calls = calls(space, own.arch, &numbers)?;
             let when = space.condition(&rule.when)?;
@@ -104,6 +106,20 @@ fn overlaid(space: &mut Space, older: Function, newer: &Ruleset) -> Limited<Func
         }
     }
     Ok(result)
+}
+
+/// Whether a rule is a form of the default, found without the code under proof: it matches either all numbers above the
+/// table, without a place in the text, or all numbers but those of calls with names.
+fn is_default(arch: Arch, rule: &Rule) -> bool {
+    let named = || syscall::all(arch).map(|(nr, _)| nr.0);
+    let missing = Section::domain(arch).difference(&rule.syscalls);
+    match rule.origin {
+        Some(_) => missing == named().collect(),
+        None => named().max().is_some_and(|last| {
+            let later = IntervalSet::from_iter([last.saturating_add(1)..=u32::MAX - 1]);
+            missing.intersection(&later).is_empty()
+        }),
+    }
 }
 
 /// The condition that a call is an architecture's and has one of these numbers.
