@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tamis_abi::{Action, ActionKind, Arch, signature, syscall};
+use tamis_abi::{Action, ActionKind, Arch, consts, signature, syscall};
 use tamis_policy::embedded;
 use tamis_rules::{IntervalSet, Ruleset};
 use tamis_testkit::corpus;
@@ -208,6 +208,24 @@ fn network_service_runs_no_programs_and_no_writable_code() {
     assert_eq!(kind("clone", &[17]), ActionKind::Errno);
     assert_eq!(kind("ptrace", &[]), ActionKind::KillProcess);
     assert_eq!(kind("accept4", &[]), ActionKind::Allow);
+}
+
+/// MIPS has the numbers of SOCK_STREAM and SOCK_DGRAM the other way round.
+#[test]
+fn services_have_streams_and_datagrams_of_the_internet_on_every_machine() {
+    let inet = 2;
+    for arch in [Arch::X86_64, Arch::Aarch64, Arch::Mips64, Arch::Mipsel64] {
+        let rules = policy("service", &[arch]);
+        for call in ["socket", "socketpair"] {
+            for kind in ["SOCK_STREAM", "SOCK_DGRAM"] {
+                let value = consts::value(arch, kind).expect("a constant");
+                let action = decide(&rules, arch, call, &[inet, value]);
+                assert_eq!(action, Action::ALLOW, "{call}({kind}) on {arch}");
+            }
+            let raw = decide(&rules, arch, call, &[inet, 3]);
+            assert_eq!(raw.kind, ActionKind::Errno, "{call}(SOCK_RAW) on {arch}");
+        }
+    }
 }
 
 /// Writable and executable mappings are denied if a filter sees the protection; otherwise the call is denied.
