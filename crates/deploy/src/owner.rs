@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A path is no evidence against the owner of the group: users choose the names of groups below their own ones. With
-//! several hierarchies, that of systemd counts, else the first one with a container.
+//! several hierarchies, the first one with a container counts, else that of systemd.
 
 use std::fs;
 
