@@ -200,7 +200,10 @@ impl OutputArgs {
 }
 
 /// Rejects an input as the file of this option.
-fn refuse_to_replace(file: &Path, option: &str, input: &str) -> Result<(), Failure> {
+///
+/// # Errors
+/// If they are the same file.
+pub fn refuse_to_replace(file: &Path, option: &str, input: &str) -> Result<(), Failure> {
     let real = |path: &Path| fs::canonicalize(path).ok();
     match real(file).is_some() && real(file) == real(&path_of(input)) {
         true => Err(Failure::usage(

@@ -120,6 +120,9 @@ fn is_standard(path: &Path) -> bool {
 }
 
 fn apply(args: &ApplyArgs, global: &Global) -> Result<u8, Failure> {
+    let place = args.output.as_ref().unwrap_or(&args.config);
+    let output = OutputArgs::to(place.clone());
+    output.refuse_to_replace(&args.policy)?;
     let load = args.load.for_filter();
     let loaded = load.load(&args.policy, global)?;
     args.target.check_use([&loaded].into_iter())?;
@@ -146,8 +149,7 @@ fn apply(args: &ApplyArgs, global: &Global) -> Result<u8, Failure> {
         config.set_program(annotation::value(&program.to_bytes()))?;
         length_insns = Some(program.len());
     }
-    let place = args.output.as_ref().unwrap_or(&args.config);
-    OutputArgs::to(place.clone()).text(config.text())?;
+    output.text(config.text())?;
     let report = OciReport {
         config: name,
         policy: args.policy.clone(),

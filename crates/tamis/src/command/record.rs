@@ -215,7 +215,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let policy = policy.as_ref();
     if let Some(file) = &args.output {
-        OutputArgs::to(file.clone()).check_folder()?;
+        let output = OutputArgs::to(file.clone());
+        output.check_folder()?;
+        let mut read = args.against.iter();
+        read.try_for_each(|path| output.refuse_to_replace(path))?;
     }
     let group = group(args)?;
     let options = Options {

@@ -25,7 +25,7 @@ use tamis_session::{Input, Loaded, Policy, Side, files};
 
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, on_this_machine, reading};
-use crate::cli::output::{OutputArgs, print, show};
+use crate::cli::output::{OutputArgs, print, refuse_to_replace, refuse_to_replace_any, show};
 use crate::cli::{Failure, Global, budget, exit, input, side};
 
 /// Check what policies must and mustn't allow
@@ -101,6 +101,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if args.list {
         return list(global);
     }
+    args.refuse_to_replace_inputs()?;
     let files = args.read_checks(global)?;
     let load = args.load.keeping_variables();
     let mut tested = Vec::new();
@@ -131,6 +132,18 @@ fn list(global: &Global) -> Result<u8, Failure> {
 }
 
 impl Args {
+    /// Rejects a policy or a file of checks as the file for the results.
+    fn refuse_to_replace_inputs(&self) -> Result<(), Failure> {
+        let Some(file) = self.junit.as_ref().filter(|file| *file != Path::new("-")) else {
+            return Ok(());
+        };
+        for policy in &self.policies {
+            refuse_to_replace_any(file, "--junit", policy)?;
+        }
+        let mut checks = self.checks.iter();
+        checks.try_for_each(|checks| refuse_to_replace(file, "--junit", checks))
+    }
+
     fn read_checks(&self, global: &Global) -> Result<Vec<CheckFile>, Failure> {
         let mut files = Vec::new();
         let mut used = Vec::new();
