@@ -76,17 +76,25 @@ pub struct OciAllowReport {
     pub calls: Vec<String>,
     /// The number of readings - machines, capabilities and kernels - for which the change was proved.
     pub readings: usize,
-    /// Other changes, of which none makes a further call allowed or denied.
+    /// Other changes, and what the change doesn't reach.
     pub notes: Vec<String>,
+    /// Whether calls became allowed that others are multiplexed in; the notes name them.
+    #[serde(skip)]
+    pub has_opened_more: bool,
 }
 
 impl fmt::Display for OciAllowReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let calls = joined(&self.calls, "and");
         let readings = counted(self.readings, "reading");
+        let exactly = if self.has_opened_more { "" } else { "exactly " };
+        let more = self
+            .has_opened_more
+            .then_some("the multiplexed calls below");
+        let calls: Vec<&str> = self.calls.iter().map(String::as_str).chain(more).collect();
+        let calls = joined(&calls, "and");
         writeln!(
             f,
-            "{}: exactly {calls} became allowed, proved for {readings}",
+            "{}: {exactly}{calls} became allowed, proved for {readings}",
             self.profile
         )?;
         let mut notes = self.notes.iter();

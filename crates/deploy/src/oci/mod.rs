@@ -97,6 +97,8 @@ pub struct ProfileText {
     text: String,
     /// The path of its entries.
     entries: &'static [&'static str],
+    /// The note on a program beside it.
+    leftover: Option<&'static str>,
 }
 
 impl ProfileText {
@@ -114,8 +116,14 @@ impl ProfileText {
         Ok(ProfileText {
             name: name.to_owned(),
             entries,
+            leftover: leftover(Form::Profile, document.root()),
             text,
         })
+    }
+
+    /// A note on the program of an annotation, which a change of the profile doesn't reach.
+    pub fn leftover(&self) -> Option<&'static str> {
+        self.leftover
     }
 
     /// The text with the allowing entries of another profile, which `tamis-export` wrote for one architecture, after its

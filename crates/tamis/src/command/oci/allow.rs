@@ -62,7 +62,7 @@ pub(super) fn run(args: &AllowArgs, global: &Global) -> Result<u8, Failure> {
     let calls: Vec<String> = args.calls.iter().map(|call| full(call)).collect();
     let entries = entries(args, &first, &calls, &old)?;
     let changed = profile.with_allowing_entries(&entries, &unconditional(&calls))?;
-    let mut notes = BTreeSet::new();
+    let mut notes = Notes::default();
     let others = coverage.others(&[std::slice::from_ref(&old)])?;
     let loads = others
         .into_iter()
@@ -80,13 +80,30 @@ pub(super) fn run(args: &AllowArgs, global: &Global) -> Result<u8, Failure> {
         profile: name,
         calls: args.calls.clone(),
         readings,
-        notes: notes.into_iter().collect(),
+        has_opened_more: !notes.multiplexed.is_empty(),
+        notes: notes.into_lines(profile.leftover()),
     };
     match global.json && !super::is_standard(place) {
         true => output::show(&report, global)?,
         false => global.notice(report.to_string().trim_end()),
     }
     Ok(exit::OK)
+}
+
+/// The changes beside the calls, each once.
+#[derive(Default)]
+struct Notes {
+    /// The calls that are still denied, with another action.
+    actions: BTreeSet<String>,
+    /// The calls that became allowed because others are multiplexed in them.
+    multiplexed: BTreeSet<String>,
+}
+
+impl Notes {
+    fn into_lines(self, leftover: Option<&str>) -> Vec<String> {
+        let changes = self.actions.into_iter().chain(self.multiplexed);
+        changes.chain(leftover.map(str::to_owned)).collect()
+    }
 }
 
 /// A call in the words of the language: a value alone is that of the first argument.
@@ -203,7 +220,7 @@ fn check(
     calls: &[String],
     [old, new]: [&Loaded; 2],
     title: &str,
-    notes: &mut BTreeSet<String>,
+    notes: &mut Notes,
 ) -> Result<(), Failure> {
     let gave_up = |limit| args.limits.gave_up("nothing was written", limit);
     let old = ruleset(old)?;
@@ -225,7 +242,9 @@ fn check(
         let [wanted, is] = [difference.left_ret, difference.right_ret].map(Action::from_ret);
         let call = shown(&difference);
         if wanted.kind.executes() == is.kind.executes() {
-            notes.insert(format!("{call}: {is} instead of {wanted}"));
+            notes
+                .actions
+                .insert(format!("{call}: {is} instead of {wanted}"));
         } else if is_multiplexed(&difference) && is.kind.executes() {
             if has_conditions(&added) && !args.allow_multiplexed {
                 return Err(Failure::usage(
@@ -233,7 +252,9 @@ fn check(
                     "`--allow-multiplexed` accepts that; nothing was written",
                 ));
             }
-            notes.insert(format!("{call}: allowed, as the way to these calls"));
+            notes
+                .multiplexed
+                .insert(format!("{call}: allowed, as the way to these calls"));
         } else {
             let title = [" ", title].concat();
             let message = format!(
