@@ -21,6 +21,9 @@ pub(super) fn selection(profile: &Profile) -> Selection {
     // The native architecture is always in the filter, regardless of the profile.
     natives.extend(ENGINE_ARCHES);
     natives.extend(selectors().flat_map(|own| own.arches.iter().copied()));
+    // A filter can't have both byte orders: with `architectures` no machine of the other one runs the container.
+    let stated = || profile.arches.iter().map(|arch| arch.endian());
+    natives.retain(|native| stated().all(|endian| endian == native.endian()));
     let mut capabilities: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for entry in &profile.entries {
         let deciding = || entry.includes.caps.iter().chain(&entry.excludes.caps);
