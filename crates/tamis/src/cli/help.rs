@@ -132,6 +132,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn clap_finds_no_mistake_in_any_command() {
+        crate::Cli::command().debug_assert();
+    }
+
+    #[test]
     fn every_command_is_in_one_group() {
         let tamis = crate::Cli::command();
         let shown = tamis.get_subcommands().filter(|one| !one.is_hide_set());
