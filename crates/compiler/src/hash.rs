@@ -73,17 +73,23 @@ impl Places {
 
     /// Adds the index of an element that is not in the table.
     pub(crate) fn insert(&mut self, hash: u64, place: usize) {
-        if 2 * (self.len + 1) > self.slots.len() {
+        if let Err(empty) = self.slot(hash, |_| false) {
+            self.fill(empty, hash, place);
+        }
+    }
+
+    /// Stores an index in the empty slot that was found for it, in another if the table grows.
+    fn fill(&mut self, empty: Option<usize>, hash: u64, place: usize) {
+        let Some(empty) = empty.filter(|_| 2 * (self.len + 1) <= self.slots.len()) else {
             self.grow();
-        }
-        if let Err(Some(empty)) = self.slot(hash, |_| false) {
-            self.slots[empty] = Slot {
-                hash,
-                place: place as u32,
-                filled: self.round + 1,
-            };
-            self.len += 1;
-        }
+            return self.insert(hash, place);
+        };
+        self.slots[empty] = Slot {
+            hash,
+            place: place as u32,
+            filled: self.round + 1,
+        };
+        self.len += 1;
     }
 
     /// The index of the element with this hash. If it is not in the table, adds the index `new` and returns `None`.
@@ -94,11 +100,13 @@ impl Places {
         new: usize,
         eq: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        let found = self.find(hash, eq);
-        if found.is_none() {
-            self.insert(hash, new);
+        match self.slot(hash, eq) {
+            Ok(place) => Some(place),
+            Err(empty) => {
+                self.fill(empty, hash, new);
+                None
+            }
         }
-        found
     }
 
     /// The index of the element with this hash, otherwise the empty slot for it; none in a table without slots.
