@@ -113,13 +113,9 @@ impl Judge<'_> {
         };
         let multiplexer = syscall::name(arch, by.nr).unwrap_or("a multiplexer");
         // The upper half of ipc's selector is a version.
-        let mask = match multiplexer {
-            "ipc" => 0xffff,
-            _ => u64::from(u32::MAX),
-        };
-        let selector = match mask {
-            0xffff => "call & 0xffff",
-            _ => "call",
+        let (mask, selector) = match multiplexer {
+            "ipc" => (0xffff, "call & 0xffff"),
+            _ => (u64::from(u32::MAX), "call"),
         };
         let selects = Predicate::Test(Test::Masked {
             operand: Operand::arg_low(ArgIndex::ALL[0]),
