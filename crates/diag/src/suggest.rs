@@ -12,6 +12,7 @@ const MAX_TYPED_CHARS: usize = 64;
 /// order of the candidates.
 ///
 /// ```
+/// # #[cfg(feature = "excerpts")]
 /// assert_eq!(tamis_diag::suggest::nearest("raed", ["write", "read"]), Some("read"));
 /// assert_eq!(tamis_diag::suggest::nearest("xyzzy", ["write", "read"]), None);
 /// ```
@@ -59,6 +60,7 @@ fn letters(name: &str) -> u64 {
 /// ```
 /// let known = ["SCMP_ACT_ALLOW", "SCMP_ACT_LOG"];
 /// let near = tamis_diag::suggest::nearest_after_prefix("SCMP_ACT_ALOW", &known);
+/// # #[cfg(feature = "excerpts")]
 /// assert_eq!(near, Some("SCMP_ACT_ALLOW"));
 /// ```
 pub fn nearest_after_prefix<'k>(typed: &str, known: &[&'k str]) -> Option<&'k str> {
@@ -79,7 +81,7 @@ pub fn nearest_after_prefix<'k>(typed: &str, known: &[&'k str]) -> Option<&'k st
     known.iter().copied().find(|name| &name[shared..] == near)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "excerpts"))]
 mod tests {
     use super::*;
 
