@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Action, Arch};
-use tamis_diag::{Diagnostic, code};
+use tamis_diag::Diagnostic;
 use tamis_prover::{Function, Limited, Limits, Space};
 use tamis_rules::Predicate;
 
 use crate::checks::{Check, Checks, Claim, Part, Target};
+use crate::code;
 use crate::region::both;
 
 /// The demand of a check on a call.

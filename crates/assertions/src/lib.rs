@@ -30,6 +30,7 @@
 
 pub mod ast;
 mod checks;
+pub mod code;
 mod contradiction;
 mod coverage;
 mod judge;

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use tamis_abi::{Arch, syscall};
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code, sort_by_place, suggest};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, sort_by_place, suggest};
 use tamis_policy::loader::{self, Loader};
 use tamis_policy::sink::Sink;
 use tamis_policy::tamis::ast::{self, Constant, Name, TargetKind};
@@ -20,6 +20,7 @@ use tamis_rules::IntervalSet;
 
 use crate::ast::{Check as Syntax, GroupStatementKind, Statement, StatementKind};
 use crate::checks::{Calls, Check, Checks, Claim, Group, Target};
+use crate::code;
 use crate::contradiction::contradictions;
 use crate::parser;
 use crate::standard::standard;

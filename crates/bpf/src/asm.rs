@@ -55,8 +55,9 @@ pub(crate) use lex::number;
 
 use tamis_abi::Endian;
 use tamis_diag::limits::MAX_DIAGNOSTICS;
-use tamis_diag::{Diagnostic, SourceId, Span, code, sort_by_place};
+use tamis_diag::{Diagnostic, SourceId, Span, sort_by_place};
 
+use crate::code;
 use crate::insn::Insn;
 use crate::packet;
 use crate::program::Program;

@@ -9,6 +9,7 @@
 pub mod asm;
 pub mod cache;
 pub mod cfg;
+pub mod code;
 pub mod convert;
 pub mod coverage;
 pub mod disasm;

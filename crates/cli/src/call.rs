@@ -2,7 +2,8 @@
 
 use tamis_abi::call::{self, Unknown};
 use tamis_abi::{Arch, SeccompData, consts, entry_point, syscall};
-use tamis_diag::{Diagnostic, Sources, Span, code, suggest};
+use tamis_diag::code;
+use tamis_diag::{Diagnostic, Sources, Span, suggest};
 use tamis_session::Input;
 use tamis_session::path_text::path_of;
 

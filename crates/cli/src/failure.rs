@@ -1,6 +1,7 @@
 //! Failures of commands.
 
-use tamis_diag::{Diagnostic, Sources, code};
+use tamis_compiler::code;
+use tamis_diag::{Diagnostic, Sources};
 use tamis_report::diagnostics::DiagnosticsReport;
 use tamis_session::{Cause, Error};
 

@@ -1,7 +1,8 @@
 //! Reading profiles of any format and adding them up.
 
 use tamis_abi::Arch;
-use tamis_diag::{Diagnostic, Sources, code};
+use tamis_diag::{Diagnostic, Sources};
+use tamis_profile::code;
 use tamis_profile::{Fleet, Overlap, Profile};
 use tamis_session::profile::call_name;
 use tamis_session::{files, profile};

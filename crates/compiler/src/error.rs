@@ -4,10 +4,12 @@ use std::fmt;
 
 use tamis_abi::{Action, Arch};
 use tamis_bpf::{InvalidProgram, Op, Pc};
-use tamis_diag::{Diagnostic, code};
+use tamis_diag::Diagnostic;
 use tamis_prover::LimitReached;
 use tamis_prover::misreading::Reading;
 use tamis_rules::{Input, Origin};
+
+use crate::code;
 
 /// The reason why only the prover could confirm that two subjects are equivalent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

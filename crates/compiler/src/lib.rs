@@ -25,6 +25,7 @@
 )]
 #![forbid(unsafe_code)]
 
+pub mod code;
 pub mod cost;
 pub mod dag;
 pub mod dataflow;

@@ -53,7 +53,7 @@ pub fn sort_by_place(diagnostics: &mut [Diagnostic]) {
 /// let mut sources = Sources::new();
 /// let source = sources.add("a.tamis", "allow raed\n");
 /// let span = Span { source, start: 6, end: 10 };
-/// let diagnostic = Diagnostic::error(code::UNKNOWN_SYSCALL, "unknown system call `raed`")
+/// let diagnostic = Diagnostic::error(code::NOT_A_CALL, "unknown system call `raed`")
 ///     .label(span, "not a system call of any architecture")
 ///     .help("did you mean `read`?");
 /// assert!(diagnostic.is_error());

@@ -28,12 +28,12 @@ pub fn render(diagnostics: &[Diagnostic], sources: &Sources, colour: bool) -> St
 ///
 /// let mut sources = Sources::new();
 /// let source = sources.add("my.policy", "allow\n  raed\n");
-/// let unknown = Diagnostic::error(code::UNKNOWN_SYSCALL, "no such call")
+/// let unknown = Diagnostic::error(code::NOT_A_CALL, "no such call")
 ///     .label(Span::new(source, 8, 12), "on no architecture")
 ///     .help("did you mean `read`?");
 /// let expected = format!(
 ///     "my.policy:2:3: error[{}]: no such call: on no architecture\n  help: did you mean `read`?",
-///     code::UNKNOWN_SYSCALL.id,
+///     code::NOT_A_CALL.id,
 /// );
 /// assert_eq!(render::lines(&[unknown], &sources), expected);
 /// ```

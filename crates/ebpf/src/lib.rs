@@ -11,6 +11,7 @@
 //! Nothing here runs a program: the laboratory's `tamis-ebpf-vm` has checker, interpreters and the reader of objects.
 #![forbid(unsafe_code)]
 
+pub mod code;
 mod coding;
 pub mod convert;
 pub mod insn;

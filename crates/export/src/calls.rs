@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Action, ActionKind, Arch, syscall};
-use tamis_diag::code;
 use tamis_rules::{IntervalSet, Predicate, Section};
 
 use super::{Listing, Loss, Meaning};
+use crate::code;
 use tamis_diag::words::list;
 
 /// The actions of calls by name.

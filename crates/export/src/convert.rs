@@ -27,6 +27,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use crate::code;
 use crate::{
     ConditionalAction, Export, ExportOptions, Exporter, Group, Listing, Loss, Machine, Meaning,
     RuleForm,
@@ -37,7 +38,7 @@ use tamis_analysis::{
     with_word, without_complex_calls,
 };
 use tamis_diag::words::list;
-use tamis_diag::{Diagnostic, Sources, code};
+use tamis_diag::{Diagnostic, Sources};
 use tamis_policy::front_end;
 use tamis_policy::installation::Installation;
 use tamis_policy::loader::NoIncludes;

@@ -8,13 +8,13 @@
 use std::collections::BTreeSet;
 
 use tamis_abi::{Action, ActionKind, Arch, consts, family};
-use tamis_diag::code;
 use tamis_diag::words::list;
 
 use super::Loss;
 use super::alternatives::Values;
 use super::calls::Answers;
 use super::kept::AllowedValues;
+use crate::code;
 use tamis_policy::systemd;
 
 const CALL: &str = "socket";

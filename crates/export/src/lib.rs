@@ -13,6 +13,7 @@ mod acceptance;
 mod alternatives;
 mod calls;
 #[cfg(feature = "convert")]
+pub mod code;
 pub mod convert;
 mod families;
 mod kept;
@@ -26,8 +27,8 @@ pub mod tamis;
 use std::collections::BTreeMap;
 
 use tamis_abi::{Action, Arch};
+use tamis_diag::Code;
 use tamis_diag::Diagnostic;
-use tamis_diag::code::Code;
 use tamis_rules::{IntervalSet, Predicate, Ruleset};
 
 use tamis_policy::front_end::FrontEnd;

@@ -11,13 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex};
-use tamis_diag::{Diagnostic, code};
+use tamis_diag::Diagnostic;
 use tamis_scmp::{Comparison, Conditions};
 
 use super::acceptance::{self, MULTIPLEXERS, Refused};
 use super::alternatives::{Alternative, Alternatives, Form, Values};
 use super::calls::{Actions, Answers, Calls, forced, strictest, with_errno_in, without_idle};
 use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
+use crate::code;
 use tamis_diag::words::list;
 use tamis_policy::oci::{self, names};
 

@@ -12,13 +12,13 @@
 
 use tamis_abi::signature::{self, Width};
 use tamis_abi::{Action, ActionKind, Arch};
-use tamis_diag::code;
 use tamis_diag::words::list;
 
 use super::alternatives::Values;
 use super::calls::{Answers, Calls};
 use super::kept::AllowedValues;
 use super::{ExportOptions, Loss, RuleForm};
+use crate::code;
 use tamis_policy::systemd::{self, SystemdVersion};
 
 /// Calls that a setting restricts, instead of a list.

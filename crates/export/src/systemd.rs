@@ -13,12 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use tamis_abi::{Action, ActionKind, Arch, consts, errno};
-use tamis_diag::{Diagnostic, code};
+use tamis_diag::Diagnostic;
 
 use super::calls::{Actions, Answers, Calls, strictest, with_errno_in, without_idle};
 use super::families::Families;
 use super::switches::Switches;
 use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
+use crate::code;
 use tamis_diag::words::{joined, list};
 use tamis_policy::systemd::{self, SystemdVersion};
 

@@ -5,7 +5,8 @@ use std::error;
 use std::fmt;
 
 use tamis_abi::{Action, Arch, Nr, syscall};
-use tamis_diag::{Diagnostic, Sources, code};
+use tamis_diag::{Diagnostic, Sources};
+use tamis_export::code;
 use tamis_policy::limits::MAX_TARGETS;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, TamisOptions};

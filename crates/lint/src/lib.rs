@@ -6,11 +6,12 @@
 //! evaluator of rulesets or by the reference interpreter.
 //!
 //! [`run`] runs the checks of the [`registry`], one file each in `checks`; a new check is a copy of a similar file,
-//! a code in `tamis_diag::code`, a row in the registry and a folder of goldens. Facts about system calls are data
+//! a code in `crate::code`, a row in the registry and a folder of goldens. Facts about system calls are data
 //! in `tables`.
 #![forbid(unsafe_code)]
 
 mod checks;
+pub mod code;
 mod context;
 pub mod finding;
 pub mod registry;

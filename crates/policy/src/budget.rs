@@ -1,7 +1,8 @@
 //! Limits on the count and total size of the files of one policy.
 
-use tamis_diag::{Code, Diagnostic, Span, code};
+use tamis_diag::{Code, Diagnostic, Span};
 
+use crate::code;
 use crate::limits::{MAX_FILES, MAX_SOURCE_BYTES};
 use crate::sink::Sink;
 

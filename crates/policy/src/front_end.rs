@@ -7,8 +7,9 @@
 use std::path::Path;
 
 use tamis_abi::{Arch, KernelVersion};
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_diag::{Code, Diagnostic, SourceId, Sources, Span};
 
+use crate::code;
 use crate::installation::Installation;
 use crate::loader::Loader;
 use crate::option::LanguageOption;
@@ -53,6 +54,8 @@ pub struct FrontEnd {
     pub about: &'static str,
     /// The extensions of its files, without the dot.
     pub extensions: &'static [&'static str],
+    /// The codes of its diagnostics.
+    pub codes: &'static [Code],
     /// The options of the language, in the order of the help.
     pub options: &'static [&'static LanguageOption],
     /// Whether the meaning of a policy depends on [`ParseOptions::kernel`].

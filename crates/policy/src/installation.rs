@@ -3,7 +3,9 @@
 //! They are not part of the meaning, and a program can't contain them. A command that outputs the program of such a
 //! policy reports them as a warning ([`Installation::left_out`]).
 
-use tamis_diag::{Diagnostic, code};
+use tamis_diag::Diagnostic;
+
+use crate::code;
 
 /// Installation requirements of a policy, from an OCI profile or a `SeccompProfile` resource of Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -12,6 +12,7 @@
 
 #[cfg(feature = "languages")]
 mod budget;
+pub mod code;
 pub mod embedded;
 #[cfg(feature = "languages")]
 pub mod firecracker;

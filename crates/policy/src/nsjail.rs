@@ -13,9 +13,10 @@
 
 use std::ops::Range;
 
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span};
 
 use crate::Parsed;
+use crate::code;
 use crate::front_end::{FrontEnd, ParseOptions, ParsedPolicy};
 use crate::included::help_to_find;
 use crate::installation::Installation;
@@ -29,6 +30,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     plural: "configurations of nsjail",
     about: "A configuration of nsjail, with a kafel policy inside or beside it",
     extensions: &["cfg"],
+    codes: crate::kafel::code::KAFEL,
     options: &[],
     uses_kernel: false,
     ignores_byte_order_mark: false,

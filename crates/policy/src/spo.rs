@@ -16,10 +16,12 @@
 //! [`oci`] with another schema. The rules of a base profile are not in the file. A missing base profile is a
 //! warning, or an error if the filter would allow more without it. The cluster is never queried.
 
+pub mod code;
+
 use tamis_diag::document::Range;
 use tamis_diag::document::{Array, Content, Document, Object, Value};
 use tamis_diag::json::{Dialect, Reader, member, start_of};
-use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
+use tamis_diag::{Diagnostic, SourceId, Sources, suggest};
 
 use crate::front_end::FrontEnd;
 use crate::installation::Installation;
@@ -35,6 +37,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     plural: "SeccompProfile resources",
     about: "A SeccompProfile of the security-profiles-operator for Kubernetes, YAML or JSON",
     extensions: &["yaml", "yml", "json"],
+    codes: code::SPO,
     options: &[&RESOURCE, &oci::ENOSYS_TAIL, &oci::NATIVE_ONLY, &oci::TEXT],
     uses_kernel: false,
     ignores_byte_order_mark: true,
@@ -69,15 +72,15 @@ static DIALECT: Dialect = Dialect {
     document: "a resource",
     max_bytes: limits::MAX_SOURCE_BYTES,
     max_depth: limits::MAX_NESTING,
-    too_large: code::FILE_TOO_LARGE,
+    too_large: crate::code::FILE_TOO_LARGE,
     syntax: code::SPO_SYNTAX,
     nesting: code::SPO_NESTING,
     duplicate_key: code::SPO_DUPLICATE_KEY,
-    wrong_type: code::OCI_TYPE,
-    range: code::OCI_RANGE,
-    missing: code::OCI_MISSING,
-    unknown_name: code::OCI_UNKNOWN_NAME,
-    unknown_member: code::OCI_UNKNOWN_MEMBER,
+    wrong_type: crate::code::OCI_TYPE,
+    range: crate::code::OCI_RANGE,
+    missing: crate::code::OCI_MISSING,
+    unknown_name: crate::code::OCI_UNKNOWN_NAME,
+    unknown_member: crate::code::OCI_UNKNOWN_MEMBER,
     unknown_member_label: "Kubernetes drops this",
 };
 
@@ -345,7 +348,12 @@ fn check_spec(reader: &mut Reader, spec: Object<'_>) {
             Content::Boolean(false) => {}
             _ => {
                 let message = "`disabled` must be a boolean".to_owned();
-                reader.error(code::OCI_TYPE, value.range(), message, "this is none");
+                reader.error(
+                    crate::code::OCI_TYPE,
+                    value.range(),
+                    message,
+                    "this is none",
+                );
             }
         }
     }

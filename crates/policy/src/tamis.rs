@@ -12,6 +12,7 @@
 //! and `lower` build the ruleset.
 
 pub mod ast;
+pub mod code;
 mod condition;
 pub mod include;
 mod lexer;
@@ -44,6 +45,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     plural: "policies in the tamis language",
     about: "A policy in the tamis language",
     extensions: &["tamis"],
+    codes: code::TAMIS,
     options: &[&parameters::SET],
     uses_kernel: false,
     ignores_byte_order_mark: true,

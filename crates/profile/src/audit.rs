@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 use tamis_abi::Arch;
 use tamis_diag::words::joined;
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span};
 
 use crate::audit_log::{self, ParseResult, Record, UnreadReason, Writer};
+use crate::code;
 use crate::collect::{Collector, Word};
 
 /// The most unread lines that are listed for each reason.

@@ -3,8 +3,9 @@
 use std::mem;
 
 use tamis_abi::{Arch, Nr, entry_point, syscall};
-use tamis_diag::{Code, Diagnostic, SourceId, Span, code, suggest};
+use tamis_diag::{Code, Diagnostic, SourceId, Span, suggest};
 
+use crate::code;
 use crate::{Call, Format, Profile, Reading, Runs};
 
 /// The most errors of one text that are reported.

@@ -4,8 +4,8 @@
 //! COUNT` counts for each of the names.
 
 use tamis_abi::Arch;
-use tamis_diag::code;
 
+use crate::code;
 use crate::collect::{Collector, Word, lines};
 
 /// Whether a line has the form of a frequency file.

@@ -12,6 +12,7 @@ mod arguments;
 mod audit;
 mod audit_log;
 mod builtin;
+pub mod code;
 mod collect;
 mod fleet;
 mod frequency;

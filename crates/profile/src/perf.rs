@@ -3,8 +3,7 @@
 //! A table begins with a heading `syscall calls …` and ends with an empty line. With `--errno-summary` there are
 //! lines with names of errors between the rows.
 
-use tamis_diag::code;
-
+use crate::code;
 use crate::collect::{Collector, Word, lines};
 
 /// Whether a line is the heading of a table.

@@ -1,8 +1,9 @@
 //! From a text to a profile: detection of the format.
 
 use tamis_abi::Arch;
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span};
 
+use crate::code;
 use crate::collect::Collector;
 use crate::{Profile, audit, frequency, json, perf, perf_log, strace, trace};
 

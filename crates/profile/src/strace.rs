@@ -5,8 +5,8 @@
 //! less lacks it. Output of the traced program around a table is skipped.
 
 use tamis_abi::Arch;
-use tamis_diag::code;
 
+use crate::code;
 use crate::collect::{Collector, Word, lines};
 
 /// The heading that contains a space.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use tamis_abi::Action;
-use tamis_diag::code;
+use tamis_export::code;
 use tamis_export::convert::Converted;
 use tamis_export::{Exporter, Loss, Machine};
 use tamis_prover::ComparisonResult;

@@ -7,12 +7,13 @@ use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 use tamis_abi::{Arch, call};
+use tamis_assertions::code;
 use tamis_assertions::{
     Check, Checks, Decider, Edit, EditKind, Example, Mend, Outcome, Uncovered, Verdict, Violation,
     Way,
 };
+use tamis_diag::Code;
 use tamis_diag::Sources;
-use tamis_diag::code::{self, Code};
 use tamis_rules::Origin;
 
 use crate::entry::{counted, first_calls};

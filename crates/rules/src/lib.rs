@@ -7,6 +7,7 @@
 //! A ruleset has no names, files or languages, except for the [`Origin`] of each rule.
 #![forbid(unsafe_code)]
 
+pub mod code;
 pub mod eval;
 pub mod input;
 pub mod predicate;

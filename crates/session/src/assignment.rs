@@ -5,9 +5,10 @@
 
 use std::path::Path;
 
+use crate::code;
 use crate::path_text::PathText;
 use tamis_diag::words::joined;
-use tamis_diag::{Diagnostic, Sources, code, suggest};
+use tamis_diag::{Diagnostic, Sources, suggest};
 use tamis_policy::front_end::{FrontEnd, ParseOptions};
 use tamis_policy::loader::Loader;
 use tamis_policy::option::{self, LanguageOption, OptionError, OptionForm};

@@ -3,9 +3,10 @@
 //! With values for all variables, a policy can be compiled to a complete program, evaluated and installed. Without, it
 //! can only be compared, or compiled to source code that binds the variables.
 
-use tamis_diag::{Diagnostic, code, suggest};
+use tamis_diag::{Diagnostic, suggest};
 use tamis_rules::{Ruleset, Variable};
 
+use crate::code;
 use crate::error::Error;
 use crate::loaded::Loaded;
 

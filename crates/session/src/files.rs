@@ -17,10 +17,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tamis_diag::{Diagnostic, Sources, code, suggest};
+use tamis_diag::{Diagnostic, Sources, suggest};
 use tamis_policy::limits::MAX_SOURCE_BYTES;
 use tamis_policy::loader::{Loaded, Loader};
 
+use crate::code;
 use crate::error::Error;
 use crate::input::Input;
 use crate::path_text::{PathText, path_of};

@@ -8,9 +8,10 @@ use tamis_abi::Arch;
 use tamis_bpf::{InvalidProgram, Reason};
 use tamis_diag::escape::on_one_line;
 use tamis_diag::words::joined;
-use tamis_diag::{Diagnostic, SourceId, Sources, code};
+use tamis_diag::{Diagnostic, SourceId, Sources};
 use tamis_policy::{front_end, tamis};
 
+use crate::code;
 use crate::error::Error;
 use crate::input::Input;
 use crate::kind::InputKind;

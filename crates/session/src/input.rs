@@ -1,8 +1,9 @@
 //! Unparsed inputs: bytes with a name.
 
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span};
 use tamis_policy::front_end::FrontEnd;
 
+use crate::code;
 use crate::error::Error;
 
 /// An unparsed input.

@@ -40,6 +40,7 @@
 pub mod assignment;
 pub mod bindings;
 pub mod check;
+pub mod code;
 pub mod compiled;
 pub mod error;
 #[cfg(feature = "files")]

@@ -4,7 +4,7 @@ use tamis_abi::{Arch, Endian};
 use tamis_bpf::facts::compared_archs;
 use tamis_bpf::forms::{self, Form};
 use tamis_bpf::{Program, asm, program};
-use tamis_diag::{Diagnostic, Severity, SourceId, Sources, code};
+use tamis_diag::{Diagnostic, Severity, SourceId, Sources};
 use tamis_policy::front_end::ParsedPolicy;
 use tamis_policy::installation::Installation;
 use tamis_policy::loader::Loader;
@@ -14,6 +14,7 @@ use tamis_rules::text;
 use crate::bindings;
 #[cfg(feature = "languages")]
 use crate::check;
+use crate::code;
 use crate::error::Error;
 use crate::foreign;
 use crate::input::Input;

@@ -3,8 +3,9 @@
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::packet::{self, Program};
 use tamis_bpf::{asm, forms, program};
-use tamis_diag::{Diagnostic, Sources, code};
+use tamis_diag::{Diagnostic, Sources};
 
+use crate::code;
 use crate::error::Error;
 use crate::input::Input;
 

@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 
 use tamis_abi::{ActionKind, Arch, Nr, syscall};
 use tamis_diag::escape::on_one_line;
-use tamis_diag::{Diagnostic, Sources, Span, code};
+use tamis_diag::{Diagnostic, Sources, Span};
 use tamis_profile::{Format, Profile};
 use tamis_rules::{Predicate, Section};
 
+use crate::code;
 use crate::error::Error;
 use crate::foreign;
 use crate::input::Input;

@@ -10,6 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 mod cli;
+mod code;
 mod command;
 
 // The start note, which `tamis exec` passes on.

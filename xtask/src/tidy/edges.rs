@@ -163,6 +163,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 47] = [
             "compiler",
             "deploy",
             "diag",
+            "ebpf",
             "embed",
             "export",
             "fuzz",

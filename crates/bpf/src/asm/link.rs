@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tamis_diag::{Diagnostic, Span, code, suggest};
+use tamis_diag::{Diagnostic, Span, suggest};
 
 use super::parse::{Label, Target, Template, Unit};
+use crate::code;
 use crate::insn::{Insn, Op};
 
 /// The instructions of a unit with every jump resolved.

@@ -1,10 +1,11 @@
 //! Tokens to instructions whose jumps still have labels.
 
 use tamis_diag::limits::MAX_DIAGNOSTICS;
-use tamis_diag::{Diagnostic, Span, code, suggest};
+use tamis_diag::{Diagnostic, Span, suggest};
 
 use super::lex::{Lines, Token, TokenKind};
 use super::{Dialect, Step, symbols};
+use crate::code;
 use crate::insn::{AluOp, Insn, Op, Operand, Test};
 use crate::packet::{self, Ancillary, Extra, Load, Size};
 

@@ -1,9 +1,10 @@
 //! Names for constants: fields, actions, architectures, system call numbers.
 
 use tamis_abi::{Action, ActionKind, Arch, Endian, Nr, Word, syscall};
-use tamis_diag::{Diagnostic, Span, code, suggest};
+use tamis_diag::{Diagnostic, Span, suggest};
 
 use super::Step;
+use crate::code;
 use crate::packet::Ancillary;
 
 /// The error for an unknown name.

@@ -1,9 +1,10 @@
 //! The instructions for each text, and the places of mistakes.
 
 use tamis_abi::Endian;
-use tamis_diag::{Diagnostic, Sources, code};
+use tamis_diag::{Diagnostic, Sources};
 
 use super::assemble;
+use crate::code;
 use crate::insn::{Insn, Op, Test};
 
 /// The assembled instructions, or the id, the first label's text and the message of each mistake.

@@ -5,10 +5,11 @@
 //! ```
 
 use tamis_abi::Arch;
-use tamis_diag::{Diagnostic, SourceId, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Span};
 
 use super::Form;
 use crate::asm::Assembly;
+use crate::code;
 use crate::program::insns_from_bytes;
 
 /// The key of the annotation.

@@ -15,11 +15,12 @@
 
 use tamis_abi::{Arch, consts, entry_point, syscall};
 use tamis_diag::limits::{MAX_DIAGNOSTICS, MAX_TOKENS, too_many_tokens};
-use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
+use tamis_diag::{Diagnostic, SourceId, Span, suggest};
 
 use super::Form;
 use super::c_tokens::{Token, TokenKind, tokens};
 use crate::asm::{Assembly, Step};
+use crate::code;
 use crate::insn::Insn;
 
 /// The form in the registry.

@@ -8,10 +8,11 @@
 //! ```
 
 use tamis_abi::Arch;
-use tamis_diag::{Diagnostic, SourceId, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Span};
 
 use super::{Form, words};
 use crate::asm::{Assembly, Step, number};
+use crate::code;
 use crate::insn::Insn;
 
 /// The form in the registry.

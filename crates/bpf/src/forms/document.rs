@@ -5,10 +5,11 @@
 use tamis_abi::{Arch, Endian};
 use tamis_diag::document::{Object, Value};
 use tamis_diag::json::{self, Dialect, Reader};
-use tamis_diag::{Diagnostic, SourceId, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Span};
 
 use super::Form;
 use crate::asm::Assembly;
+use crate::code;
 use crate::insn::Insn;
 
 /// The form in the registry.

@@ -16,11 +16,12 @@ use std::collections::BTreeMap;
 
 use tamis_abi::{Action, ActionKind, Arch, Endian, syscall};
 use tamis_diag::limits::MAX_DIAGNOSTICS;
-use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
+use tamis_diag::{Diagnostic, SourceId, Span, suggest};
 
 use super::{Form, decimal, first_line, words};
 use crate::asm::parse::{Label, Line, Target, Template, Unit};
 use crate::asm::{Assembly, Step, linked, number};
+use crate::code;
 use crate::insn::{AluOp, Insn, Op, Operand, Test};
 
 /// The form in the registry.

@@ -88,7 +88,7 @@ mod tests {
         let mut sources = Sources::new();
         let text = format!("allow {}\n", "raed, ".repeat(MAX_EXCERPT_BYTES));
         let source = sources.add("a.tamis", text);
-        let diagnostic = Diagnostic::error(code::UNKNOWN_SYSCALL, "unknown system call `raed`")
+        let diagnostic = Diagnostic::error(code::NOT_A_CALL, "unknown system call `raed`")
             .label(Span::new(source, 12, 16), "no such call");
         let text = render(&[diagnostic], &sources, false);
         assert!(text.len() < 200 && text.contains("a.tamis:1:13"), "{text}");
@@ -98,12 +98,12 @@ mod tests {
     fn a_rendering_shows_code_file_line_caret_and_help() {
         let mut sources = Sources::new();
         let source = sources.add("a.tamis", "allow read\nallow raed\n");
-        let diagnostic = Diagnostic::error(code::UNKNOWN_SYSCALL, "unknown system call `raed`")
+        let diagnostic = Diagnostic::error(code::NOT_A_CALL, "unknown system call `raed`")
             .label(Span::new(source, 17, 21), "no such call")
             .help("did you mean `read`?");
         let text = render(&[diagnostic], &sources, false);
         for part in [
-            "error[TM0201]",
+            "error[TM0003]",
             "a.tamis:2:7",
             "^^^^ no such call",
             "did you mean `read`?",

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use tamis_diag::limits::{MAX_DIAGNOSTICS, MAX_TOKENS, too_many_tokens};
-use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
+use tamis_diag::{Cursor, Diagnostic, SourceId, Span};
+
+use crate::code;
 
 /// The kinds of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

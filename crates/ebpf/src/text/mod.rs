@@ -8,8 +8,9 @@ use std::fmt::Write as _;
 
 use tamis_abi::Endian;
 use tamis_bpf::extended::Insn;
-use tamis_diag::{Diagnostic, SourceId, Span, code, sort_by_place};
+use tamis_diag::{Diagnostic, SourceId, Span, sort_by_place};
 
+use crate::code;
 use crate::coding::decode;
 use crate::program::Program;
 

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use tamis_bpf::extended::Insn;
 use tamis_diag::limits::MAX_DIAGNOSTICS;
-use tamis_diag::{Diagnostic, Span, code};
+use tamis_diag::{Diagnostic, Span};
 
 use super::lex::{Token, TokenKind};
 use super::print::{ALU, CONDS, EXCHANGES, FETCHES, SWAPS, TYPES};
+use crate::code;
 use crate::coding::Encoded;
 use crate::insn::{Address, AluOp, Atomic, Bits, Cond, Op, Place, Reg, Size, Source, Width};
 

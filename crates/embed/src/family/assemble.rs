@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use tamis_diag::{Diagnostic, code};
+use tamis_diag::Diagnostic;
+use tamis_policy::code;
 use tamis_policy::matrix::Matrix;
 use tamis_rules::Variable;
 use tamis_session::Error;

@@ -4,10 +4,11 @@
 //! order of statements are not kept.
 
 use tamis_abi::{Action, ActionKind, errno};
-use tamis_diag::{Diagnostic, code};
+use tamis_diag::Diagnostic;
 use tamis_rules::{Rule, Ruleset, Section};
 
 use crate::calls::{Actions, Calls, with_errno_in};
+use crate::code;
 use crate::{Export, ExportOptions, Exporter, Loss, Machine, Meaning};
 use tamis_policy::tamis;
 

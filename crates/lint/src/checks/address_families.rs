@@ -3,10 +3,10 @@
 //! One finding for each kind of family. Calls of `socketcall`, whose arguments are in memory, are left to another
 //! check, and so is `socketpair`, which only few families implement.
 
+use crate::code::LINT_ADDRESS_FAMILIES;
 use tamis_abi::{Arch, Word, consts, signature};
 use tamis_analysis::words;
 use tamis_diag::Severity::{self, Note, Warning};
-use tamis_diag::code::LINT_ADDRESS_FAMILIES;
 use tamis_diag::words::list;
 use tamis_prover::{LimitReached, Limited};
 

@@ -4,8 +4,8 @@
 //! Arguments are not compared: their order and widths differ. A filter that ignores the architecture is reported by
 //! another check.
 
+use crate::code::LINT_COMPAT_GAP;
 use tamis_abi::Arch;
-use tamis_diag::code::LINT_COMPAT_GAP;
 use tamis_diag::words::list;
 
 use super::compat_arches::compat_arches;

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::code::LINT_DANGEROUS;
 use tamis_abi::Arch;
-use tamis_diag::code::LINT_DANGEROUS;
 use tamis_diag::words::list;
 
 use crate::context::{Access, Call, Context};

@@ -3,9 +3,9 @@
 //! The message has their positions, counted from 0. Policies have checks of rules instead. A program with too many
 //! paths gets no finding.
 
+use crate::code::LINT_DEAD_CODE;
 use tamis_analysis::dead_code;
 use tamis_bpf::Pc;
-use tamis_diag::code::LINT_DEAD_CODE;
 use tamis_diag::words::list;
 use tamis_prover::{LimitReached, Limits, Space};
 

@@ -2,7 +2,7 @@
 //!
 //! Rules are compared as functions, so `a == 1 || a == 2` duplicates `a in {1, 2}`.
 
-use tamis_diag::code::{LINT_DUPLICATE_RULE, NEVER_MATCHES, OCI_NO_EFFECT};
+use crate::code::{LINT_DUPLICATE_RULE, NEVER_MATCHES, OCI_NO_EFFECT};
 
 use super::undecided::undecided;
 use crate::context::Context;

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::code::LINT_ENOSYS_EXPECTED;
 use tamis_abi::{Action, ActionKind, Arch};
-use tamis_diag::code::LINT_ENOSYS_EXPECTED;
 use tamis_diag::words::list;
 
 use crate::context::{Access, Call, Context};

@@ -4,9 +4,9 @@
 //! Not reported are architectures without any allowed call, calls that are needed only after a denied one, and actions
 //! with a supervisor or handler that answers the call.
 
+use crate::code::LINT_ESSENTIAL;
 use tamis_abi::Arch;
 use tamis_diag::Severity;
-use tamis_diag::code::LINT_ESSENTIAL;
 use tamis_diag::words::list;
 
 use crate::context::{Access, Call, Context};

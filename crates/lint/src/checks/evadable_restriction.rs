@@ -3,7 +3,7 @@
 //! A call counts if it is executed as it is, and denied with the upper bits clear and, for a negative number, with its
 //! sign extended: the two forms of an `int` in a register.
 
-use tamis_diag::code::LINT_EVADABLE;
+use crate::code::LINT_EVADABLE;
 
 use super::upper_half::{Answers, Narrow, narrow_arguments};
 use crate::context::{Context, is_executed};

@@ -3,8 +3,8 @@
 //! It is a warning if one kernel runs both this architecture and one with rules, and otherwise a note: calls of s390x
 //! can't be made on x86_64.
 
+use crate::code::LINT_FOREIGN_ARCH;
 use tamis_diag::Severity;
-use tamis_diag::code::LINT_FOREIGN_ARCH;
 
 use super::compat_arches::{compat_arches, most_informative};
 use crate::context::{Context, is_executed};

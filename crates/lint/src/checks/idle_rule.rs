@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::code::{LINT_IDLE_RULE, NEVER_MATCHES};
 use tamis_abi::{Action, ActionKind, Arch};
-use tamis_diag::code::{LINT_IDLE_RULE, NEVER_MATCHES};
 use tamis_rules::{Input, Ruleset};
 
 use crate::context::{Context, is_executed};

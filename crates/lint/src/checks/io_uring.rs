@@ -2,8 +2,8 @@
 //!
 //! Unlike for other twins, calls missing from an allow list count, too: a program that needs io_uring needs files.
 
+use crate::code::LINT_IO_URING;
 use tamis_abi::Arch;
-use tamis_diag::code::LINT_IO_URING;
 use tamis_diag::words::list;
 
 use crate::context::{Access, Call, Context};

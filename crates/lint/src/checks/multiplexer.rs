@@ -3,8 +3,8 @@
 //! Only calls that are restricted on purpose count, and only if the multiplexer is allowed with the
 //! selector of the call.
 
+use crate::code::{LINT_MULTIPLEXER, MULTIPLEXED_CALL};
 use tamis_abi::{Arch, ArgIndex, syscall};
-use tamis_diag::code::{LINT_MULTIPLEXER, MULTIPLEXED_CALL};
 use tamis_diag::words::list;
 
 use crate::context::{Access, Call, Context};

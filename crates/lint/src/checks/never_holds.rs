@@ -2,7 +2,7 @@
 //!
 //! A rule without numbers - for a call that the architecture lacks - is not reported.
 
-use tamis_diag::code::{CONSTANT_CONDITION, LINT_NEVER_HOLDS};
+use crate::code::{CONSTANT_CONDITION, LINT_NEVER_HOLDS};
 use tamis_rules::{Predicate, Section};
 
 use super::undecided::matching;

@@ -1,6 +1,6 @@
 //! Finds filters that allow unknown calls.
 
-use tamis_diag::code::{ALLOWS_UNKNOWN, LINT_PERMISSIVE_DEFAULT};
+use crate::code::{ALLOWS_UNKNOWN, LINT_PERMISSIVE_DEFAULT};
 
 use crate::context::{Context, is_executed};
 use crate::finding::Finding;

@@ -5,7 +5,7 @@
 //! it the runtime needs its capabilities to install the filter, so it drops them and changes the user and the folder
 //! afterwards.
 
-use tamis_diag::code::LINT_RUNTIME;
+use crate::code::LINT_RUNTIME;
 use tamis_diag::words::list;
 use tamis_prover::LimitReached;
 

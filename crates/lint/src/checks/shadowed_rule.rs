@@ -2,7 +2,7 @@
 //!
 //! An exception before a general rule is not reported: one condition then implies the other.
 
-use tamis_diag::code::LINT_SHADOWED_RULE;
+use crate::code::LINT_SHADOWED_RULE;
 
 use super::overlap::overlaps;
 use crate::context::Context;

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::code::LINT_SIGN_EXTENSION;
 use tamis_abi::signature::{self, Width};
 use tamis_abi::{Arch, SeccompData};
 use tamis_analysis::find;
 use tamis_diag::Severity;
-use tamis_diag::code::LINT_SIGN_EXTENSION;
 use tamis_diag::words::list;
 use tamis_prover::LimitReached;
 

@@ -4,8 +4,8 @@
 //! Filters that deny `execve` are installed by the program itself or after its start; they are not reported. Neither
 //! are calls that a supervisor answers, errors that C libraries survive, and 32-bit architectures beside a 64-bit one.
 
+use crate::code::LINT_START_UP;
 use tamis_abi::Arch;
-use tamis_diag::code::LINT_START_UP;
 use tamis_diag::words::list;
 use tamis_prover::LimitReached;
 

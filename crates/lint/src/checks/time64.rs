@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::code::LINT_TIME64;
 use tamis_abi::{Action, ActionKind, Arch};
-use tamis_diag::code::LINT_TIME64;
 use tamis_diag::words::list;
 use tamis_prover::LimitReached;
 

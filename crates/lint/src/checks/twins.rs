@@ -3,8 +3,8 @@
 //! Not reported are calls missing from an allow list, which may simply not be needed; denials with `ENOSYS`; and
 //! twins that are restricted in another way.
 
+use crate::code::LINT_TWIN;
 use tamis_abi::{Arch, Word, signature, syscall};
-use tamis_diag::code::LINT_TWIN;
 use tamis_diag::words::list;
 
 use crate::context::{Access, Call, Context};

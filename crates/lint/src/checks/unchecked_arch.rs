@@ -2,7 +2,7 @@
 //!
 //! A filter that allows no call is not reported.
 
-use tamis_diag::code::LINT_UNCHECKED_ARCH;
+use crate::code::LINT_UNCHECKED_ARCH;
 
 use super::compat_arches::{compat_arches, most_informative};
 use crate::context::{Access, Call, Context, is_executed};

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::code::LINT_UNCHECKED_ARGUMENT;
 use tamis_abi::{Arch, ArgIndex, Nr, syscall};
-use tamis_diag::code::LINT_UNCHECKED_ARGUMENT;
 use tamis_rules::{OperandSource, Predicate, Rule, Test};
 
 use super::overlap::overlaps;

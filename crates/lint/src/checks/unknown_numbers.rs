@@ -1,7 +1,7 @@
 //! Two checks of the action for unassigned numbers: an error other than `ENOSYS`, and kill.
 
+use crate::code::{LINT_UNKNOWN_ERRNO, LINT_UNKNOWN_KILLS};
 use tamis_abi::{Action, ActionKind};
-use tamis_diag::code::{LINT_UNKNOWN_ERRNO, LINT_UNKNOWN_KILLS};
 
 use crate::context::Context;
 use crate::finding::Finding;

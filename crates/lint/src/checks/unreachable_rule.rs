@@ -3,7 +3,7 @@
 //! A statement of the policy is compiled to a rule for each architecture; it is reported if none of them decides any
 //! call. Exact duplicates have a separate check. Settings of a unit with effects besides filtering are not reported.
 
-use tamis_diag::code::{LINT_UNREACHABLE_RULE, NEVER_MATCHES, OCI_NO_EFFECT};
+use crate::code::{LINT_UNREACHABLE_RULE, NEVER_MATCHES, OCI_NO_EFFECT};
 
 use super::undecided::{matching, undecided};
 use crate::context::Context;

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::code::LINT_WIDE_COMPARISON;
 use tamis_abi::signature::Width;
-use tamis_diag::code::LINT_WIDE_COMPARISON;
 use tamis_diag::words::list;
 
 use super::upper_half::{Answers, Narrow, narrow_arguments};

@@ -3,8 +3,8 @@
 //! Arguments are compared too: a call counts if the same arguments are denied on x86_64 and allowed on x32. The
 //! upper halves of 32-bit arguments are assumed to be clear; other checks cover them.
 
+use crate::code::LINT_X32_GAP;
 use tamis_abi::{Arch, ArgIndex, Word, syscall};
-use tamis_diag::code::LINT_X32_GAP;
 use tamis_diag::words::list;
 
 use super::upper_half::narrow_argument;

@@ -7,10 +7,11 @@
 use std::collections::BTreeSet;
 
 use tamis_abi::Arch;
-use tamis_diag::{Diagnostic, Sources, code};
+use tamis_diag::{Diagnostic, Sources};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Section, Test};
 
 use super::model::{Comparison, Condition, Filter, Rule, Width};
+use crate::code;
 
 /// The sections of the architectures, and the warnings.
 pub(super) fn sections(

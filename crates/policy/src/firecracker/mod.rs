@@ -8,13 +8,14 @@
 //! 2. this file: selection of the thread;
 //! 3. `lower`: names to numbers, rules to sections.
 
+pub mod code;
 mod lower;
 mod model;
 mod read;
 
 use tamis_abi::{Action, Arch};
 use tamis_diag::json::{Dialect, Reader};
-use tamis_diag::{Diagnostic, Severity, SourceId, Sources, Span, code, suggest};
+use tamis_diag::{Diagnostic, Severity, SourceId, Sources, Span, suggest};
 use tamis_rules::Ruleset;
 
 use crate::front_end::{self, FrontEnd, ParsedPolicy};
@@ -30,6 +31,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     plural: "Firecracker filters",
     about: "Firecracker's JSON, the format of the seccompiler library",
     extensions: &["json"],
+    codes: code::FIRECRACKER,
     options: &[&THREAD],
     uses_kernel: false,
     ignores_byte_order_mark: false,
@@ -54,7 +56,7 @@ static DIALECT: Dialect = Dialect {
     document: "a file of filters",
     max_bytes: limits::MAX_SOURCE_BYTES,
     max_depth: limits::MAX_NESTING,
-    too_large: code::FILE_TOO_LARGE,
+    too_large: crate::code::FILE_TOO_LARGE,
     syntax: code::FIRECRACKER_JSON,
     nesting: code::FIRECRACKER_JSON,
     duplicate_key: code::FIRECRACKER_DUPLICATE,

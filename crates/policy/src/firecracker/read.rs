@@ -3,13 +3,14 @@
 
 use tamis_abi::syscall::Name;
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex};
+use tamis_diag::Diagnostic;
 use tamis_diag::document::{Member, Object, Range, Value};
 use tamis_diag::json::{Reader, member, start_of};
 use tamis_diag::limits::MAX_DIAGNOSTICS;
-use tamis_diag::{Diagnostic, code};
 use tamis_rules::CmpOp;
 
 use super::model::{Comparison, Condition, Filter, Rule, Width};
+use crate::code;
 use crate::near::nearest_call;
 
 /// The members of a filter; the first two pairs are alternative names.

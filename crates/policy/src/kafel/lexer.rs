@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use tamis_diag::limits::{MAX_TOKENS, too_many_tokens};
-use tamis_diag::{Cursor, Diagnostic, SourceId, Sources, Span, code};
+use tamis_diag::{Cursor, Diagnostic, SourceId, Sources, Span};
 
 use crate::budget::Budget;
+use crate::code;
 use crate::included::{first_mistake, help_to_find, not_a_policy};
 use crate::limits::MAX_INCLUDE_DEPTH;
 use crate::loader::{Loaded, Loader};

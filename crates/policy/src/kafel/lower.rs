@@ -4,7 +4,7 @@
 
 use tamis_abi::signature::Width;
 use tamis_abi::{Action, Arch, ArgIndex, syscall};
-use tamis_diag::{Diagnostic, Sources, Span, code, suggest};
+use tamis_diag::{Diagnostic, Sources, Span, suggest};
 use tamis_rules::{IntervalSet, Predicate, Rule, Section};
 
 use super::ast::{self, Call, Comparison, Condition, Entry, Name, Program};
@@ -12,6 +12,7 @@ use super::calls::{self, Argument};
 use super::compare::{self, Value};
 use super::fold;
 use super::levels::{self, MAX_KEPT};
+use crate::code;
 use crate::limits::MAX_RULES;
 use crate::sink::Sink;
 

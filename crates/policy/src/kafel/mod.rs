@@ -14,6 +14,7 @@
 
 mod ast;
 mod calls;
+pub mod code;
 mod compare;
 mod fold;
 mod levels;
@@ -22,7 +23,7 @@ mod lower;
 mod parser;
 
 use tamis_abi::{Action, Arch};
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span};
 use tamis_rules::{Ruleset, Section};
 
 use self::lexer::Beginning;
@@ -38,6 +39,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     plural: "kafel policies",
     about: "A kafel policy, the format of nsjail",
     extensions: &["policy", "kafel"],
+    codes: code::KAFEL,
     options: &[],
     uses_kernel: false,
     ignores_byte_order_mark: false,

@@ -5,10 +5,11 @@ mod condition;
 use std::collections::HashMap;
 
 use tamis_abi::{Action, ActionKind, Arch};
-use tamis_diag::{Diagnostic, Sources, Span, code, suggest};
+use tamis_diag::{Diagnostic, Sources, Span, suggest};
 
 use super::ast::{Call, Entry, Name, Policy, Program, Rule};
 use super::lexer::{Token, TokenKind};
+use crate::code;
 use crate::limits::{MAX_NAMES, MAX_RULES};
 use crate::literal::c_integer;
 use crate::sink::Sink;

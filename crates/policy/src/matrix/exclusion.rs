@@ -3,10 +3,11 @@
 //! An `[[exclude]]` lists options and values; combinations with all of them are excluded. An exclusion without effect,
 //! or a value without any remaining combination, is a probable mistake.
 
-use tamis_diag::{Diagnostic, code, suggest};
+use tamis_diag::{Diagnostic, suggest};
 
 use super::toml::{Toml, Value};
 use super::{Exclusion, MAX_COMBINATIONS, Matrix, Name, OptionAxis};
+use crate::code;
 use ::toml::de::DeValue;
 
 /// Reads the `[[exclude]]` tables.

@@ -20,6 +20,7 @@
 //! combination in the tamis language, where it is an ordinary policy. The meaning of options consists of that text and
 //! of the options for a front end: no language has special support.
 
+pub mod code;
 mod exclusion;
 mod reader;
 mod settings;

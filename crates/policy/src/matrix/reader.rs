@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use ::toml::de::DeTable;
 use tamis_abi::Arch;
-use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
+use tamis_diag::{Diagnostic, SourceId, Span, suggest};
 
 use super::settings::{KEYS, Settings};
 use super::toml::{Entry, Toml, Value};
 use super::{
     Effort, Exclusion, Goal, MAX_COMBINATIONS, Matrix, Name, OptionAxis, OptionValue, exclusion,
 };
+use crate::code;
 use crate::sink::Sink;
 
 /// The keys of a matrix, besides [`KEYS`].

@@ -5,10 +5,11 @@
 
 use ::toml::de::DeValue;
 use tamis_abi::KernelVersion;
-use tamis_diag::{Diagnostic, Span, code, suggest};
+use tamis_diag::{Diagnostic, Span, suggest};
 
 use super::toml::{Entry, Toml, Value};
 use super::{Matrix, Name, Placed};
+use crate::code;
 use crate::oci;
 use crate::tamis::ast::{Statement, StatementKind};
 

@@ -6,9 +6,10 @@ use std::ops::Range;
 
 use ::toml::Spanned;
 use ::toml::de::{DeTable, DeValue};
-use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
+use tamis_diag::{Diagnostic, SourceId, Span, suggest};
 
 use super::Name;
+use crate::code;
 use crate::limits::MAX_MATRIX_SIGNS;
 use crate::sink::Sink;
 

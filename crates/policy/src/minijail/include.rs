@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span};
 
 use super::ast::{Name, Statement, StatementKind};
 use super::{Dialect, lexer, library, parser};
 use crate::budget::Budget;
+use crate::code;
 use crate::included::{first_mistake, help_to_find, not_a_policy};
 use crate::limits::MAX_INCLUDE_DEPTH;
 use crate::loader::Loader;

@@ -5,9 +5,10 @@
 //! begins with `#` is a comment, including the lines joined to it.
 
 use tamis_diag::limits::MAX_TOKENS;
-use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
+use tamis_diag::{Cursor, Diagnostic, SourceId, Span};
 
 use super::Dialect;
+use crate::code;
 use crate::sink::Sink;
 
 /// A word or symbol.

@@ -1,8 +1,9 @@
 //! Language features that minijail's library lacks: it parses an older language than the compile tool.
 
-use tamis_diag::{Diagnostic, Span, code};
+use tamis_diag::{Diagnostic, Span};
 
 use super::ast::{ActionWord, Atom, Filter, Statement, StatementKind};
+use crate::code;
 
 /// The first feature of a statement that the library would reject.
 pub(super) fn objection(statement: &Statement) -> Option<Diagnostic> {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tamis_abi::signature::Width;
 use tamis_abi::syscall::{self, Name as SyscallName};
 use tamis_abi::{Action, ActionKind, Arch};
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code, suggest};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, suggest};
 use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Section, Test};
 
 use super::ast::{self, ActionWord, Atom, Call, Calls, Filter, Operator, StatementKind};
@@ -16,6 +16,7 @@ use super::include::Expanded;
 use super::table::Table;
 use super::value::value;
 use super::{DefaultAction, Dialect, Settings};
+use crate::code;
 use crate::limits::{MAX_RULES, MAX_SET_ELEMENTS};
 use crate::near::nearest_call;
 use crate::sink::Sink;

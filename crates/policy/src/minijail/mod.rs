@@ -15,6 +15,7 @@
 
 mod arch;
 mod ast;
+pub mod code;
 mod include;
 mod lexer;
 mod library;
@@ -26,7 +27,7 @@ mod value;
 use std::str::FromStr;
 
 use tamis_abi::{Action, ActionKind, Arch, errno};
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span};
 use tamis_rules::{Ruleset, Section};
 
 use crate::Parsed;
@@ -46,6 +47,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     plural: "minijail policies",
     about: "A minijail policy",
     extensions: &["policy"],
+    codes: code::MINIJAIL,
     options: &[
         &DIALECT,
         &DEFAULT_ACTION,

@@ -4,7 +4,7 @@
 
 use tamis_abi::ArgIndex;
 use tamis_diag::limits::{MAX_TOKENS, too_many_tokens};
-use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
+use tamis_diag::{Diagnostic, SourceId, Span, suggest};
 use tamis_rules::CmpOp;
 
 use super::Dialect;
@@ -13,6 +13,7 @@ use super::ast::{
     StatementKind, Value, ValueKind,
 };
 use super::lexer::{self, Token, TokenKind};
+use crate::code;
 use crate::limits::MAX_NESTING;
 use crate::literal::c_integer;
 use crate::sink::Sink;

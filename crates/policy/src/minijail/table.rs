@@ -16,8 +16,9 @@ use tamis_abi::Arch;
 use tamis_abi::signature::Width;
 use tamis_diag::document::{Object, Value};
 use tamis_diag::json::{Dialect, Reader, member};
-use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
+use tamis_diag::{Diagnostic, SourceId, Sources, suggest};
 
+use crate::code;
 use crate::limits;
 
 static DIALECT: Dialect = Dialect {

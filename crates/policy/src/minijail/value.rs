@@ -4,10 +4,11 @@
 
 use tamis_abi::signature::Width;
 use tamis_abi::{Arch, consts};
-use tamis_diag::{Diagnostic, Span, code, suggest};
+use tamis_diag::{Diagnostic, Span, suggest};
 
 use super::ast::{Value, ValueKind};
 use super::table::Table;
+use crate::code;
 
 /// The value, below two to the register's width.
 ///

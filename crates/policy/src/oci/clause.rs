@@ -5,11 +5,12 @@
 //! warning. In [`Reading::Text`](super::Reading::Text), an entry is always one clause.
 
 use tamis_abi::Action;
-use tamis_diag::{Diagnostic, code};
+use tamis_diag::Diagnostic;
 use tamis_scmp::Conditions;
 
 use super::Reading;
 use super::model::{Condition, Entry};
+use crate::code;
 
 /// The index of a clause in the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

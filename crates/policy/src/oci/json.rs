@@ -1,9 +1,10 @@
 //! JSON of container engines: error codes of profiles, and member names that some engines match regardless of case.
 
+use tamis_diag::Diagnostic;
 use tamis_diag::document::Object;
 use tamis_diag::json::{Dialect, Reader, is_alike_in_go};
-use tamis_diag::{Diagnostic, code};
 
+use crate::code;
 use crate::limits;
 
 /// OCI and Docker profiles.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use tamis_abi::{Action, Arch, Nr, syscall};
-use tamis_diag::{Diagnostic, Sources, Span, code};
+use tamis_diag::{Diagnostic, Sources, Span};
 use tamis_rules::{IntervalSet, Origin, Rule, Section};
 use tamis_scmp::{CallRule, CallTree, Conditions, Place, Refusal, Resolver, TooComplex, tree};
 
@@ -14,6 +14,7 @@ use super::clause::{self, Clause, ClauseId};
 use super::looser::{self, Target};
 use super::model::Entry;
 use super::{Reading, text};
+use crate::code;
 
 /// The most tests of clauses and rules in the search for calls with a looser action.
 const MAX_SEARCH: usize = 1 << 21;

@@ -14,6 +14,7 @@
 //! 5. `enosys`: the action of unknown numbers.
 
 mod clause;
+pub mod code;
 mod enosys;
 mod flavour;
 mod json;
@@ -29,7 +30,7 @@ mod text;
 use tamis_abi::{Action, Arch, KernelVersion};
 use tamis_diag::document::Object;
 use tamis_diag::json::Reader;
-use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
+use tamis_diag::{Diagnostic, SourceId, Sources, suggest};
 use tamis_rules::Ruleset;
 
 use crate::front_end::{self, FrontEnd, ParsedPolicy};
@@ -50,6 +51,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     plural: "OCI profiles",
     about: "An OCI or Docker seccomp profile, or a runtime configuration that contains one",
     extensions: &["json"],
+    codes: code::OCI,
     options: &[&CAP, &ENOSYS_TAIL, &NATIVE_ONLY, &TEXT],
     uses_kernel: true,
     ignores_byte_order_mark: false,

@@ -3,9 +3,9 @@
 
 use tamis_abi::syscall::Name;
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex, consts};
+use tamis_diag::Diagnostic;
 use tamis_diag::document::{Array, Object, Range, Value};
 use tamis_diag::json::{Reader, member, start_of};
-use tamis_diag::{Diagnostic, code};
 use tamis_scmp::Comparison;
 
 use super::flavour::{self, Flavour};
@@ -13,6 +13,7 @@ use super::json::check_case;
 use super::model::{ArchFamily, CallName, Condition, Entry, KernelVersion, Profile, Selector};
 use super::names::{self, ACTIONS, ARCHES, CAPABILITIES, FLAGS, OPERATORS, Operator};
 use super::runtimes;
+use crate::code;
 
 const DEFAULT_ACTION: &str = "defaultAction";
 const FAMILY_MEMBERS: [&str; 2] = ["architecture", "subArchitectures"];

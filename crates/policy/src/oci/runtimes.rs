@@ -5,9 +5,10 @@
 
 use tamis_abi::ActionKind;
 use tamis_diag::json::Reader;
-use tamis_diag::{Diagnostic, Span, code};
+use tamis_diag::{Diagnostic, Span};
 
 use super::model::Profile;
+use crate::code;
 
 /// The conditions of an entry that crun reads.
 const MAX_CONDITIONS_OF_CRUN: usize = 6;

@@ -3,9 +3,10 @@
 //! This module doesn't inspect the machine: the installed release is an input, like the kernel's version. Without it,
 //! the newest release is assumed on every machine.
 
-use tamis_diag::{Diagnostic, Severity, code};
+use tamis_diag::{Diagnostic, Severity};
 
 use super::version::SystemdVersion;
+use crate::code;
 
 /// The caller's settings for systemd.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

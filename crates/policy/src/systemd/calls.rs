@@ -11,12 +11,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
 use tamis_abi::{Arch, consts, syscall};
-use tamis_diag::{Diagnostic, Span, code, suggest};
+use tamis_diag::{Diagnostic, Span, suggest};
 
 use super::tables::{self, Membership};
 use super::unit::{Assignment, Piece};
 use super::value::Quotes;
 use super::version::SystemdVersion;
+use crate::code;
 use crate::near::nearest_call;
 use crate::sink::Sink;
 

@@ -19,6 +19,7 @@
 
 mod assumption;
 mod calls;
+pub mod code;
 mod filters;
 mod hostname;
 mod settings;
@@ -31,7 +32,7 @@ mod version;
 use std::collections::BTreeSet;
 
 use tamis_abi::{Action, Arch, KernelVersion, syscall};
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span};
 use tamis_rules::{Rule, Ruleset, Section};
 
 use crate::Parsed;
@@ -97,6 +98,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     plural: "systemd units",
     about: "A systemd unit or drop-in: SystemCallFilter= and the other directives that install filters",
     extensions: &["service", "socket", "mount", "swap"],
+    codes: code::SYSTEMD,
     options: &[&VERSION],
     uses_kernel: true,
     ignores_byte_order_mark: true,
@@ -359,7 +361,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
     let start = Span::new(source, 0, 0);
     if text.len() > MAX_SOURCE_BYTES {
         let message = format!("a unit of more than {} MiB", MAX_SOURCE_BYTES >> 20);
-        sink.stop(Diagnostic::error(code::FILE_TOO_LARGE, message).label(start, ""));
+        sink.stop(Diagnostic::error(crate::code::FILE_TOO_LARGE, message).label(start, ""));
         return Parsed::new(None, sink.into_diagnostics());
     }
     let native = options.native();

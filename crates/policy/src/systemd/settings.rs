@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tamis_abi::{Arch, KernelVersion, consts};
-use tamis_diag::{Diagnostic, Severity, Span, code, suggest};
+use tamis_diag::{Diagnostic, Severity, Span, suggest};
 
 use super::SystemdOptions;
 use super::calls::{self, Answer, CallList, Reading, WriteDenied};
@@ -13,6 +13,7 @@ use super::title;
 use super::unit::{self, Assignment, FileIndex, Piece, Unit};
 use super::value::Quotes;
 use super::version::SystemdVersion;
+use crate::code;
 use crate::sink::Sink;
 
 /// A directive that is on or off.

@@ -8,11 +8,12 @@
 
 use std::borrow::Cow;
 
-use tamis_diag::{Diagnostic, SourceId, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Span};
 
 use super::settings;
 use super::title::Titles;
 use super::value::Value;
+use crate::code;
 use crate::sink::Sink;
 
 /// systemd's white space.

@@ -10,13 +10,14 @@ use std::ops::Range;
 
 use tamis_abi::signature::{self, Arg, Width};
 use tamis_abi::{Arch, ArgIndex};
-use tamis_diag::{Diagnostic, Span, code, suggest};
+use tamis_diag::{Diagnostic, Span, suggest};
 use tamis_rules::{self as rules, CmpOp, IntervalSet, Part, Predicate, Test};
 
 use super::ast::{Condition, ConditionKind, Name, Operand, OperandName, Set, Value};
 use super::names::{Checked, Meaning, suggest_from};
 use super::value::{Number, Scope};
 use super::variables::Use;
+use crate::code;
 
 /// The most values of a set compared with a masked argument, one test each.
 const MAX_MASKED_VALUES: u64 = 4096;

@@ -6,10 +6,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span};
 
 use super::ast::{Name, Policy, Statement};
 use super::{lexer, parser};
+use crate::code;
 use crate::included::{first_mistake, help_to_find, not_of_language};
 use crate::limits::{MAX_INCLUDE_DEPTH, MAX_SOURCE_BYTES};
 use crate::loader::Loader;

@@ -5,8 +5,9 @@
 //! doesn't report again.
 
 use tamis_diag::limits::{MAX_TOKENS, too_many_tokens};
-use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
+use tamis_diag::{Cursor, Diagnostic, SourceId, Span};
 
+use crate::code;
 use crate::sink::Sink;
 
 /// The kinds of tokens. The text of names and numbers is that of the span.

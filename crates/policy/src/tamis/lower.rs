@@ -10,7 +10,7 @@ mod section;
 use std::ops::RangeInclusive;
 
 use tamis_abi::{Action, Arch, signature, syscall};
-use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
+use tamis_diag::{Diagnostic, Severity, Sources, Span};
 use tamis_rules::{
     IntervalSet, OperandSource, Origin, Part, Predicate, Rule, Ruleset, Section, Test,
 };
@@ -20,6 +20,7 @@ use super::ast::{Answer, Fallback, Name, Statement, StatementKind, Target, Targe
 use super::condition::Context;
 use super::names::{Checked, Names, unknown_call};
 use super::value::Scope;
+use crate::code;
 use crate::limits::{MAX_RULES, MAX_TARGETS};
 use crate::sink::Sink;
 use header::Selection;

@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use tamis_abi::signature::Width;
 use tamis_abi::{Arch, consts, syscall};
-use tamis_diag::{Diagnostic, Span, code, suggest};
+use tamis_diag::{Diagnostic, Span, suggest};
 use tamis_rules::{IntervalSet, Variable};
 
 use super::ast::{Constant, Declaration, Name};
 use super::sets;
 use super::value::{Number, Scope};
 use super::variables::{self, Variables};
+use crate::code;
 use crate::limits::{MAX_NAMES, MAX_SET_ELEMENTS};
 use crate::near::nearest_call;
 use crate::sink::Sink;

@@ -8,11 +8,12 @@
 use std::collections::BTreeMap;
 
 use tamis_diag::words::joined;
-use tamis_diag::{Diagnostic, Span, code, suggest};
+use tamis_diag::{Diagnostic, Span, suggest};
 
 use super::ast::{Guard, Name, Parameter, Statement, StatementKind};
 use super::include::Placed;
 use super::names::{defined_twice, suggest_from};
+use crate::code;
 use crate::front_end::ParseOptions;
 use crate::option::{LanguageOption, OptionForm};
 use crate::sink::Sink;

@@ -18,7 +18,7 @@ mod expression;
 pub use expression::is_constant_name;
 
 use tamis_abi::{ActionKind, signature, syscall};
-use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
+use tamis_diag::{Diagnostic, SourceId, Span, suggest};
 use tamis_rules::VariableWidth;
 
 use super::ast::{
@@ -26,6 +26,7 @@ use super::ast::{
     TargetKind, Verb,
 };
 use super::lexer::{self, Token, TokenKind};
+use crate::code;
 use crate::front_end::{first_line, first_word};
 use crate::limits::MAX_NESTING;
 use crate::sink::Sink;

@@ -5,11 +5,12 @@
 
 use tamis_abi::signature::Width;
 use tamis_abi::{Action, ActionKind, Arch, consts};
-use tamis_diag::{Diagnostic, Span, code};
+use tamis_diag::{Diagnostic, Span};
 use tamis_rules::IntervalSet;
 
 use super::ast::{Answer, Constant, Element, Value, ValueKind, Verb};
 use super::names::{Checked, Meaning, Names, suggest_from};
+use crate::code;
 
 /// The value of an expression.
 #[derive(Clone, Copy)]

@@ -9,12 +9,13 @@ use std::ops::Range;
 
 use tamis_abi::VariableIndex;
 use tamis_abi::signature::Width;
-use tamis_diag::{Diagnostic, Span, code};
+use tamis_diag::{Diagnostic, Span};
 use tamis_rules::{Operand, Variable, VariableWidth};
 
 use super::ast::Declaration;
 use super::names::{Checked, defined_twice};
 use super::value::Scope;
+use crate::code;
 use crate::sink::Sink;
 
 /// The variables declared so far.

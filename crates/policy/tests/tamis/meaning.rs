@@ -280,7 +280,7 @@ fn a_caller_can_insist_on_architectures() {
     let none = &mut tamis_policy::loader::NoIncludes;
     let parsed = tamis::parse(&mut sources, root, none, &options);
     let codes: Vec<_> = parsed.diagnostics.iter().map(|found| found.code).collect();
-    assert_eq!(codes, [tamis_diag::code::ARCH_OVERRIDDEN]);
+    assert_eq!(codes, [tamis_policy::code::ARCH_OVERRIDDEN]);
     let rules = parsed.ruleset.expect("strictness doesn't forbid to insist");
     assert_eq!(rules.sections().len(), 1);
     assert_eq!(decide(&rules, Arch::Aarch64, "read", &[]), Action::ALLOW);

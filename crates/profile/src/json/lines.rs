@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{consts, errno};
-use tamis_diag::code;
 use tamis_diag::document::{Object, Value};
 use tamis_diag::json::{Reader, member};
 
 use super::read::DIALECT;
+use crate::code;
 use crate::collect::{Collector, Word, lines};
 use crate::{audit, audit_log};
 

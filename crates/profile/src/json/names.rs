@@ -10,11 +10,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::syscall;
+use tamis_diag::Span;
 use tamis_diag::document::{Array, Document, Object, Value};
 use tamis_diag::json::{Reader, member};
-use tamis_diag::{Span, code};
 
 use super::read::DIALECT;
+use crate::code;
 use crate::collect::{Collector, Word};
 use crate::read::policy_refusal;
 

@@ -4,9 +4,10 @@ use tamis_abi::{Arch, Nr, errno, syscall};
 use tamis_diag::document::Range;
 use tamis_diag::document::{Object, Value};
 use tamis_diag::json::{Dialect, Reader, member};
-use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
+use tamis_diag::{Diagnostic, SourceId, Span, suggest};
 
 use super::SCHEMA;
+use crate::code;
 use crate::collect::{MAX_DIAGNOSTICS, unknown_call};
 use crate::{Args, Call, Format, Origin, Profile, Reading, RunId, Runs, Times};
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex, VariableIndex, syscall};
 use tamis_diag::limits::MAX_DIAGNOSTICS;
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code, sort_by_place, suggest};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, sort_by_place, suggest};
 
 use super::MAX_DEPTH;
 use super::lex::{Token, TokenKind, lex};
+use crate::code;
 use crate::predicate::{CmpOp, Operand, OperandSource, Part, Predicate, Test};
 use crate::ruleset::{DuplicateArch, Origin, Rule, Ruleset, Section};
 use crate::set::IntervalSet;

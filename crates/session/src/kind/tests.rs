@@ -1,10 +1,10 @@
 //! Every kind is detected, and reported where it is given as another.
 
 use tamis_abi::{Arch, Endian};
-use tamis_diag::code;
 use tamis_policy::loader::NoIncludes;
 
 use super::*;
+use crate::code;
 use crate::{Error, LoadOptions, load};
 
 fn kind(name: &str, text: &str) -> &'static str {

@@ -6,8 +6,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tamis_diag::render::render;
-use tamis_diag::{Diagnostic, Label, SourceId, Sources, Span, code};
+use tamis_diag::{Diagnostic, Label, SourceId, Sources, Span};
 
+use crate::code;
 use crate::error::Error;
 
 /// The most combinations in a note.

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use crate::code;
 use crate::path_text::{PathText, path_of};
 use tamis_abi::KernelVersion;
 use tamis_compiler::{CompileOptions, Compiled, Effort, Objective};
-use tamis_diag::{Diagnostic, Span, code};
+use tamis_diag::{Diagnostic, Span};
 use tamis_policy::matrix::{self, Combination, Goal, Matrix, Settings};
 use tamis_profile::Profile;
 

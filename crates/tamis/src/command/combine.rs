@@ -6,7 +6,7 @@ use std::path::Path;
 use tamis_abi::{Arch, SeccompData, syscall};
 use tamis_algebra::{Impossible, Operation, Origin, Unproved, may_execute};
 use tamis_analysis::{CaseLimits, decompile};
-use tamis_diag::{Diagnostic, Sources, code};
+use tamis_diag::{Diagnostic, Sources};
 use tamis_export::Exporter;
 use tamis_export::convert::{self, Converted, Source};
 use tamis_policy::installation::Installation;
@@ -21,6 +21,7 @@ use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, show_beside};
 use crate::cli::{Failure, Global, budget, exit, input};
+use crate::code;
 
 /// Intersect, unite, overlay or subtract policies, with proof
 #[derive(clap::Args)]

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tamis_abi::{Action, Arch};
 use tamis_analysis::{CaseLimits, decompile};
 use tamis_diag::words::joined;
-use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
+use tamis_diag::{Diagnostic, Severity, Sources, Span};
 use tamis_export::convert::{self, Converted, Refusal, Source};
 use tamis_export::{self as export, Exporter, Loss};
 use tamis_lint::is_essential;
@@ -23,6 +23,7 @@ use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, show_beside};
 use crate::cli::{Failure, Global, budget, exit, input};
+use crate::code;
 
 /// Convert a policy to another language, and report losses
 #[derive(clap::Args)]

@@ -4,7 +4,6 @@ mod records;
 
 use tamis_abi::call::strace;
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
-use tamis_diag::{Code, code};
 use tamis_policy::systemd::{self, AllowList, SystemdOptions};
 use tamis_report::explain::{ExplainCodeReport, ExplainReport, Explanation};
 use tamis_session::path_text::path_of;
@@ -13,6 +12,7 @@ use tamis_session::{Error, Input, Loaded, Policy};
 use crate::cli::load::{LoadArgs, native_arch};
 use crate::cli::output::{self, show};
 use crate::cli::{Failure, Global, budget, call as cli_call, exit, input};
+use crate::code;
 
 /// Explain the action for a call and what decides, or a code
 #[derive(clap::Args)]
@@ -149,7 +149,7 @@ fn no_code(argument: &str, call_arch: Arch) -> Failure {
 }
 
 fn explain_code(id: &str, call_arch: Arch, global: &Global) -> Result<u8, Failure> {
-    let code = Code::from_id(id).ok_or_else(|| no_code(id, call_arch))?;
+    let code = code::from_id(id).ok_or_else(|| no_code(id, call_arch))?;
     let report = ExplainCodeReport {
         code: code.id,
         title: code.title,

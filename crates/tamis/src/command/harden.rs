@@ -10,7 +10,6 @@ use tamis_deploy::harden::{
     Hardening, INSTALLER, Places, Release, Removal, Running, Service, UnitFiles, undo, unit_name,
 };
 use tamis_deploy::root::Root;
-use tamis_diag::code;
 use tamis_kernel::search;
 use tamis_session::path_text::PathText;
 use tamis_session::{Input, Loaded};
@@ -21,6 +20,7 @@ use crate::cli::replace::{INSTALLED_FOLDER, make_folder};
 use crate::cli::target::TargetArgs;
 use crate::cli::trust::{Span, nearest_folder, weakness};
 use crate::cli::{Failure, Global, exit, output};
+use crate::code;
 
 /// Give a service one filter in the place of systemd's many
 #[derive(clap::Args)]

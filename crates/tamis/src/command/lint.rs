@@ -4,7 +4,7 @@
 
 use std::io::{self, IsTerminal};
 
-use tamis_diag::{Code, Diagnostic, Severity, code};
+use tamis_diag::{Code, Diagnostic, Severity};
 use tamis_lint::{Check, LintInput, Meaning, Relevance, Statements, registry};
 use tamis_policy::systemd;
 use tamis_report::entry::counted;
@@ -19,6 +19,7 @@ use crate::cli::output::{document_json, print, show};
 use crate::cli::settings::Coverage;
 use crate::cli::side;
 use crate::cli::{Failure, Global, budget, exit, input, message};
+use crate::code;
 
 /// Find probable mistakes in valid policies and programs
 #[derive(clap::Args)]
@@ -405,7 +406,7 @@ fn known_check(name: &str) -> Result<Check, Failure> {
 fn known_code(name: &str) -> Result<Code, Failure> {
     let check = registry::from_name(name).map(|check| check.code);
     check
-        .or_else(|| Code::from_id(name))
+        .or_else(|| code::from_id(name))
         .ok_or_else(|| unknown(name))
 }
 

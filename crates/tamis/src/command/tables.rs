@@ -2,13 +2,14 @@
 
 use clap::Subcommand;
 use tamis_abi::{Arch, consts, entry_point, syscall};
-use tamis_diag::{Code, code, suggest};
+use tamis_diag::{Code, suggest};
 use tamis_policy::{front_end, option};
 use tamis_report::tables::{ArchRow, CodeRow, ConstantRow, OptionRow, SyscallRow, Table};
 
 use crate::cli::arches::ArchParser;
 use crate::cli::output::show;
 use crate::cli::{Failure, Global, exit};
+use crate::code;
 
 /// Look up architectures, calls, constants, codes and options
 #[derive(clap::Args)]
@@ -135,10 +136,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         TableKind::Codes { pattern } => {
             let pattern = pattern.as_deref().unwrap_or_default();
             let is_wanted = |code: &Code| code.id.contains(pattern) || code.title.contains(pattern);
-            let codes = code::all().filter(is_wanted);
+            let codes = code::all().into_iter().filter(is_wanted);
             let entries: Vec<_> = codes.map(|code| CodeRow::from_code(&code)).collect();
             if entries.is_empty() {
-                return Err(nothing(Some(pattern), code::all().map(|code| code.id)));
+                return Err(nothing(
+                    Some(pattern),
+                    code::all().into_iter().map(|code| code.id),
+                ));
             }
             show(&Table { entries }, global)?;
         }

@@ -13,7 +13,7 @@ use tamis_assertions::{
 };
 use tamis_bpf::Program;
 use tamis_deploy::audit::{TaskFilters, Tasks};
-use tamis_diag::{Diagnostic, Sources, code, suggest};
+use tamis_diag::{Diagnostic, Sources, suggest};
 use tamis_policy::loader::{self, Loader};
 use tamis_prover::{LimitReached, Subject};
 use tamis_report::place;
@@ -27,6 +27,7 @@ use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, on_this_machine, reading};
 use crate::cli::output::{OutputArgs, print, refuse_to_replace, refuse_to_replace_any, show};
 use crate::cli::{Failure, Global, budget, exit, input, side};
+use crate::code;
 
 /// Check what policies must and mustn't allow
 #[derive(clap::Args)]

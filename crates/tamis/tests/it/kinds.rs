@@ -2,7 +2,7 @@
 //! `tamis-session`.
 
 use tamis_abi::Arch;
-use tamis_diag::code;
+use tamis_policy::code;
 use tamis_policy::loader::NoIncludes;
 use tamis_session::{Error, Input, InputKind, LoadOptions, load};
 use tamis_testkit::corpus;

@@ -3,9 +3,10 @@
 use tamis_abi::Endian;
 use tamis_bpf::Insn;
 use tamis_bpf::asm::assemble;
+use tamis_bpf::code;
 use tamis_bpf::disasm::{Style, disassemble_packet};
 use tamis_bpf::validate::problems;
-use tamis_diag::{Diagnostic, Sources, code};
+use tamis_diag::{Diagnostic, Sources};
 use tamis_testkit::bpf_asm::{self, PACKAGE};
 use tamis_testkit::generate::assembly::assembly;
 use tamis_testkit::generate::packet;

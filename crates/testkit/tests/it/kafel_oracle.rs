@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Arch, signature, syscall};
-use tamis_diag::{Diagnostic, Severity, Sources, code};
+use tamis_diag::{Diagnostic, Severity, Sources};
 use tamis_policy::Parsed;
+use tamis_policy::code;
 use tamis_policy::kafel::{self, KafelOptions};
 use tamis_policy::loader::NoIncludes;
 use tamis_testkit::generate;

@@ -2,7 +2,8 @@
 //! panic.
 
 use tamis_abi::{Action, Arch, SeccompData, syscall};
-use tamis_diag::{Code, Diagnostic, Sources, code, render};
+use tamis_diag::{Code, Diagnostic, Sources, render};
+use tamis_policy::code;
 use tamis_policy::oci::{self, EnosysTail, OciOptions, ParsedProfile};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;

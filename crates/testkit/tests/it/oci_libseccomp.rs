@@ -7,7 +7,8 @@
 
 use tamis_abi::{Action, Arch, Endian, SeccompData, Word};
 use tamis_bpf::{Program, interp};
-use tamis_diag::{Sources, code};
+use tamis_diag::Sources;
+use tamis_policy::code;
 use tamis_policy::oci::{self, OciOptions, ParsedProfile};
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_rules::Ruleset;

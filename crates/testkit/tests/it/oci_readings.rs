@@ -6,7 +6,8 @@
 use std::cmp::Reverse;
 
 use tamis_abi::{Action, Arch, ArgIndex, Nr, syscall};
-use tamis_diag::{Code, Sources, code};
+use tamis_diag::{Code, Sources};
+use tamis_policy::code;
 use tamis_policy::oci::{self, OciOptions, Reading};
 use tamis_prover::{Answer, ComparisonResult, Limits, Scope, Space, Subject, decide};
 use tamis_rules::{CmpOp, Operand, Predicate, Rule, Ruleset, Section, Test};

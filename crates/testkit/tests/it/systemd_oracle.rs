@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use tamis_abi::{Action, Arch, Endian, syscall};
 use tamis_bpf::Program;
-use tamis_diag::{Diagnostic, Severity, Sources, code};
+use tamis_diag::{Diagnostic, Severity, Sources};
 use tamis_export as export;
 use tamis_export::convert::{Source, convert};
 use tamis_policy::Parsed;
+use tamis_policy::code;
 use tamis_policy::systemd::{self, SystemdOptions, SystemdVersion};
 use tamis_prover::{ComparisonResult, Limits, Report, Scope, Space, Subject, prove};
 use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};

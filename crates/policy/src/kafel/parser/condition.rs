@@ -1,10 +1,11 @@
 //! Conditions. Parentheses may enclose a condition or a value, so the same functions parse both, and the kind is
 //! checked at the use.
 
-use tamis_diag::{Diagnostic, Span, code};
+use tamis_diag::{Diagnostic, Span};
 use tamis_rules::CmpOp;
 
 use super::{Parser, Step};
+use crate::code;
 use crate::kafel::ast::{Bits, Comparison, Condition};
 use crate::kafel::levels::{self, MAX_LEVELS};
 use crate::kafel::lexer::TokenKind;

@@ -1,9 +1,10 @@
 //! Selection of the architectures of a policy.
 
 use tamis_abi::Arch;
-use tamis_diag::{Diagnostic, Span, code};
+use tamis_diag::{Diagnostic, Span};
 
 use super::stated_twice;
+use crate::code;
 use crate::sink::Sink;
 use crate::tamis::ast::{Name, Statement, StatementKind};
 use crate::tamis::names::suggest_from;

@@ -1,9 +1,10 @@
 //! A draft section: the rules of one architecture so far.
 
 use tamis_abi::{Action, Arch, syscall};
-use tamis_diag::{Diagnostic, Sources, Span, code};
+use tamis_diag::{Diagnostic, Sources, Span};
 use tamis_rules::{IntervalSet, Predicate, Rule, Section};
 
+use crate::code;
 use crate::sink::Sink;
 use crate::tamis::ast::{Fallback, Name};
 

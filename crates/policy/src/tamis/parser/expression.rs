@@ -4,10 +4,11 @@
 //! unary `~ -` join values. `&` binds tighter than a comparison, so `flags & MASK == 0` needs no
 //! parentheses.
 
-use tamis_diag::{Diagnostic, code};
+use tamis_diag::Diagnostic;
 use tamis_rules::{CmpOp, Part};
 
 use super::{ParseResult, Parser, syntax};
+use crate::code;
 use crate::tamis::ast::{
     Condition, ConditionKind, Element, Operand, OperandName, Set, Value, ValueKind,
 };

@@ -1,13 +1,13 @@
 //! `tamis bpf asm`: assembler text as a raw program.
 
 use tamis_bpf::{forms, program};
-use tamis_diag::code;
 use tamis_report::disasm::DisasmReport;
 use tamis_session::{InputKind, Loaded};
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, show_beside};
 use crate::cli::{Failure, Global, exit, input};
+use crate::code;
 
 /// Assemble a program and check it as the kernel does
 #[derive(clap::Args)]

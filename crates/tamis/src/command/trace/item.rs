@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use tamis_diag::{Diagnostic, Sources, code};
+use tamis_diag::{Diagnostic, Sources};
 use tamis_policy::tamis::ast::{StatementKind, Target, TargetKind};
 use tamis_policy::tamis::parse_syntax;
 use tamis_session::Input;
@@ -11,6 +11,7 @@ use tamis_session::Input;
 use crate::cli::Failure;
 use crate::cli::fragment::Fragment;
 use crate::cli::load::LoadArgs;
+use crate::code;
 
 const NAME: &str = "-e";
 

@@ -22,6 +22,7 @@ use crate::cli::load::LoadArgs;
 use crate::cli::private::Scratch;
 use crate::cli::side;
 use crate::cli::{Failure, Global, call, quietly};
+use crate::code;
 
 /// The number of random calls to try if the prover finds none.
 const EVALUATIONS: u64 = 1_000_000;
@@ -226,9 +227,9 @@ fn finds(meaning: Meaning, code: Code, assumed_arch: Arch) -> bool {
 }
 
 fn known_code(id: &str) -> Result<Code, Failure> {
-    Code::from_id(id).ok_or_else(|| {
+    code::from_id(id).ok_or_else(|| {
         let upper = id.to_ascii_uppercase();
-        let known = tamis_diag::code::all().map(|code| code.id);
+        let known = code::all().into_iter().map(|code| code.id);
         let help = match suggest::nearest(&upper, known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => {

@@ -1,6 +1,6 @@
 //! TM14xx: matrices of options.
 
-codes! { MATRIX;
+tamis_diag::codes! { MATRIX;
     MATRIX_SYNTAX = "TM1401", "syntax error in a matrix",
         "A matrix of options is a TOML file: `policy = \"server.tamis\"` at the top, `[option.NAME]` before the \
          values of each option, and a line for each value: `none = {}`.";

@@ -1,6 +1,6 @@
 //! TM10xx: kafel policies.
 
-codes! { KAFEL;
+tamis_diag::codes! { KAFEL;
     KAFEL_SYNTAX = "TM1001", "syntax error in a kafel policy",
         "A policy consists of `POLICY name { … }`, blocks such as `ALLOW { read, write { fd == 1 } }`, `USE \
          name`, `DEFAULT action`, `#define NAME NUMBER` and `#include \"file\"`. Rules and blocks within \

@@ -1,6 +1,8 @@
 //! TM16xx: files of checks, and checks that fail.
 
-codes! { CHECKS;
+pub use tamis_policy::code::*;
+
+tamis_diag::codes! { CHECKS;
     CHECKS_EMPTY = "TM1601", "nothing to check",
         "The file or the group has no check, so it would succeed for every policy. A file that only defines names is \
          meant to be included by another one.";

@@ -1,6 +1,6 @@
 //! TM11xx: systemd units.
 
-codes! { SYSTEMD;
+tamis_diag::codes! { SYSTEMD;
     SYSTEMD_SYNTAX = "TM1101", "line that systemd ignores",
         "A unit consists of sections, `[Service]`, and assignments below them, `Directive=value`. systemd \
          ignores any other line, and lines above the first section: it logs a warning and starts the service \

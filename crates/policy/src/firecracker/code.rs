@@ -1,6 +1,6 @@
 //! TM08xx: filters of Firecracker and the seccompiler library.
 
-codes! { FIRECRACKER;
+tamis_diag::codes! { FIRECRACKER;
     FIRECRACKER_JSON = "TM0801", "not valid JSON",
         "Firecracker's filters are strict JSON, a few levels deep: no comments (there is a member \
          `comment`), no trailing commas, no hexadecimal numbers.";

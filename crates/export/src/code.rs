@@ -1,6 +1,8 @@
 //! TM13xx: exporting policies to other languages.
 
-codes! { EXPORT;
+pub use tamis_policy::code::*;
+
+tamis_diag::codes! { EXPORT;
     EXPORT_CONDITION = "TM1301", "condition not expressible in the target language",
         "The condition on these calls cannot be expressed in the target language: it tests the instruction \
          pointer, compares arguments with each other, or needs too many entries. systemd's lists have no \
@@ -25,10 +27,6 @@ codes! { EXPORT;
         "On 32-bit x86 and a few other architectures, `socketcall` and `ipc` also provide sockets and System \
          V IPC. In OCI profiles and systemd's lists an entry for `socket` is for both paths, and the policy does \
          something else on one of them. The output does the stricter of the two on both.";
-    EXPORT_INSTALLATION = "TM1307", "installation flags and listener",
-        "The policy sets flags for installing its filter, or the socket of a supervisor. The output, a \
-         program or a policy in another language, cannot express these; pass them to the installer of the \
-         filter.";
     EXPORT_REFUSED = "TM1308", "policy that cannot be exported",
         "No text in the target language is at least as strict as the policy, or the policy cannot be split \
          by system call within the limits. There is no output then: an export that allows what the policy \

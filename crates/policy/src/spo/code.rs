@@ -1,6 +1,6 @@
 //! TM12xx: resources of the security-profiles-operator.
 
-codes! { SPO;
+tamis_diag::codes! { SPO;
     SPO_SYNTAX = "TM1201", "not valid YAML",
         "A resource of Kubernetes is YAML or JSON. A text that begins with a brace and a quotation mark is \
          parsed as strict JSON, any other as YAML 1.2. Common errors are tabs in the indentation, and a \

@@ -1,6 +1,6 @@
 //! TM09xx: minijail policies.
 
-codes! { MINIJAIL;
+tamis_diag::codes! { MINIJAIL;
     MINIJAIL_SYNTAX = "TM0901", "syntax error in a minijail policy",
         "A line is a comment after `#`, a directive (`@include`, `@frequency`, `@default`, `@denylist`), or \
          `CALL: FILTER`, where a filter is an action or conditions such as `arg0 == 1 && arg1 in 0x3`. A \

@@ -1,6 +1,6 @@
 //! TM02xx: the tamis language.
 
-codes! { TAMIS;
+tamis_diag::codes! { TAMIS;
     UNKNOWN_SYSCALL = "TM0201", "unknown system call",
         "No architecture of the tables has a call with this name. A misspelt name must not silently allow \
          or deny nothing, so it is an error. A call that is newer than the tables can be named by number, \
@@ -39,11 +39,6 @@ codes! { TAMIS;
          negative values are taken modulo the width. To compare other bits than the kernel reads, use \
          `full(x)`, `low(x)` or `high(x)`. Errno values go up to 4095, the data of `trap` and `trace` to \
          65535.";
-    CONSTANT_CONDITION = "TM0210", "comparison that is always true or always false",
-        "All comparisons are unsigned, so `x < 0` never holds and `x >= 0` always does; order against a \
-         negative value compares with a huge positive one; a masked argument never equals a value with bits \
-         outside the mask; a range that ends before it begins is empty. Such a condition is almost certainly \
-         a mistake. Use `true` or `false` for a deliberately constant condition.";
     WIDTHS_DIFFER = "TM0211", "comparison of different widths",
         "Two arguments can be compared with each other if the kernel reads both at the same width. \
          Otherwise select the bits: `low(a) == low(b)`. Arguments of 16 bits are compared with \
@@ -64,22 +59,12 @@ codes! { TAMIS;
     CALL_NOT_ON_ARCH = "TM0216", "rule for a call that does not exist here",
         "The call exists on other architectures, but on none that this rule applies to, so the rule has no \
          effect. Calls that exist on some of them are accepted.";
-    NEVER_MATCHES = "TM0217", "rule that never matches",
-        "Rules are tried in the order of the text and the first that matches decides. An earlier rule \
-         without a condition decides this call already. Put the exception before the general rule.";
-    MULTIPLEXED_CALL = "TM0218", "rule bypassed through a multiplexer",
-        "On some architectures, 32-bit x86 among them, `socketcall` and `ipc` multiplex many calls, with \
-         arguments in memory, which a filter cannot read. A rule that restricts such a call has no effect \
-         while the multiplexer is allowed. Restrict it too: `allow socketcall(call != SYS_SOCKET)`.";
     NOT_A_VALUE = "TM0219", "set in place of a value, or the reverse",
         "`==` and the other comparisons take one value; `in` takes a set in braces or the name of one. Sets \
          of system calls (`@name`) and sets of values (`let NAME = { … }`) are different things.";
     NUMBER_NOT_OF_ARCH = "TM0220", "number of another architecture",
         "x86_64 and x32 share an audit value and are told apart by bit 30 of the number: x32 has \
          0x40000000 to 0xfffffffe, x86_64 the rest.";
-    ALLOWS_UNKNOWN = "TM0221", "unknown calls are allowed",
-        "`unknown` applies to numbers that are not in the tables of this version, which includes every call \
-         that later kernels add. Allowing them allows calls that nobody has reviewed.";
     ARCH_NOT_SELECTED = "TM0222", "block for an architecture that is not selected",
         "The `arch` statement of the policy does not name this architecture, so its calls get the `bad-arch` \
          action and the block has no effect.";

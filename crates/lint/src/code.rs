@@ -1,6 +1,8 @@
 //! TM07xx: findings of `tamis lint` in valid policies and programs.
 
-codes! { LINT;
+pub use tamis_rules::code::*;
+
+tamis_diag::codes! { LINT;
     LINT_UNCHECKED_ARCH = "TM0701", "the architecture is never checked",
         "A system-call number has a meaning only together with the architecture: 11 is munmap on x86_64 and \
          execve on 32-bit x86, which any 64-bit program can call with `int 0x80`. A filter that checks the \

@@ -1,6 +1,8 @@
 //! TM15xx: programs of extended BPF.
 
-codes! { EXTENDED;
+pub use tamis_bpf::code::*;
+
+tamis_diag::codes! { EXTENDED;
     EXTENDED_SYNTAX = "TM1501", "not a line of extended BPF",
         "A line has labels, each with a colon, and at most one instruction, as LLVM and the kernel print it: \
          `r0 = *(u32 *)(r1 + 4)`, `if w0 s> 5 goto +3`, `lock *(u64 *)(r10 - 8) += r1`, `call 7`, `exit`. An \

@@ -1,6 +1,6 @@
 //! TM03xx: OCI and Docker seccomp profiles.
 
-codes! { OCI;
+tamis_diag::codes! { OCI;
     JSON_SYNTAX = "TM0301", "not valid JSON",
         "An OCI profile is strict JSON: no comments, no trailing commas, no single quotes, no hexadecimal \
          numbers. Container engines refuse anything else, so tamis does too.";
@@ -42,10 +42,6 @@ codes! { OCI;
         "Two entries with the same conditions on the same call have different actions, or one with more \
          conditions came first. libseccomp returns EEXIST and the container does not start. Delete one of \
          the entries, or put the one with fewer conditions first if it should take precedence.";
-    OCI_NO_EFFECT = "TM0313", "entry has no effect",
-        "libseccomp does not take the first matching entry. An entry without conditions replaces all with \
-         conditions on the same call, before or after it; of two without conditions the first wins; an entry \
-         whose conditions contain those of another may be dropped. The calls get the other entry's action.";
     OCI_TOO_COMPLEX = "TM0314", "too many combinations of conditions",
         "libseccomp merges the conditions of all entries for one call into one graph. The number of paths \
          through this one is above a fixed limit, far beyond what the kernel accepts as a program. Use fewer \

@@ -1,6 +1,8 @@
 //! TM04xx: compiling.
 
-codes! { COMPILE;
+pub use tamis_rules::code::*;
+
+tamis_diag::codes! { COMPILE;
     PROGRAM_TOO_LONG = "TM0401", "the program would be too long",
         "The kernel takes at most 4096 instructions per filter (BPF_MAXINSNS). The message names the system \
          calls whose conditions take the most instructions, and the rules they come from. The usual reason \
@@ -23,9 +25,4 @@ codes! { COMPILE;
         "The policy declares a run-time variable, such as `let control_fd: u32`. The compiled filter has a \
          placeholder for its value, so it is not a complete program. Either bind all variables, or generate \
          source code with a function that binds them when the filter is installed.";
-    VARIABLE_USE = "TM0406", "unsupported use of a variable",
-        "A filter compares a word of the call with the constant in an instruction, and a variable becomes \
-         such a constant. So a variable can be compared with an argument that is at least as wide, on one \
-         side of `==`, `!=`, `<`, `<=`, `>` or `>=`. It cannot be masked, or compared with another variable \
-         or a constant.";
 }

@@ -1,6 +1,8 @@
 //! TM06xx: profiles: how often each call is made.
 
-codes! { PROFILE;
+pub use tamis_diag::code::*;
+
+tamis_diag::codes! { PROFILE;
     PROFILE_JSON = "TM0601", "not valid JSON",
         "A profile is strict JSON: no comments, no trailing commas, no single quotes, no hexadecimal \
          numbers. Tables of other tools are read as well; a text that begins with `{` is parsed as JSON.";
