@@ -9,8 +9,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// The limit. The slowest child needs some seconds on an idle machine.
-pub const LIMIT: Duration = Duration::from_secs(300);
+use crate::patience;
+
+/// The limit on a usual machine. The slowest child needs some seconds on an idle one.
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Runs a command to its end and captures its output; its standard input is that of the command.
 ///
@@ -18,13 +20,14 @@ pub const LIMIT: Duration = Duration::from_secs(300);
 /// If it can't be started.
 ///
 /// # Panics
-/// If it takes longer than [`LIMIT`]; it is killed, if it can be.
+/// If it takes longer than five minutes of a usual machine; it is killed, if it can be.
 #[track_caller]
 pub fn output(command: &mut Command) -> io::Result<Output> {
-    match output_within(command, LIMIT)? {
+    let limit = patience::scaled(LIMIT);
+    match output_within(command, limit)? {
         Some(output) => Ok(output),
         None => panic!(
-            "{command:?} has not ended after {LIMIT:?} and was killed. If it is still there, the kernel hangs: \
+            "{command:?} has not ended after {limit:?} and was killed. If it is still there, the kernel hangs: \
              see \"Many filters freed at once\" in docs/book/kernel.md"
         ),
     }

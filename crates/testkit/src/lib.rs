@@ -24,6 +24,7 @@ pub mod lrat;
 pub mod misreadings;
 pub mod nsjail;
 pub mod oracle;
+pub mod patience;
 pub mod property;
 pub mod pseudo_code;
 pub mod sabotage;

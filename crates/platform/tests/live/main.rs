@@ -26,6 +26,7 @@ use libtest_mimic::Trial;
 use tamis_platform::{Platform, Unavailable};
 use tamis_testkit::child;
 use tamis_testkit::harness;
+use tamis_testkit::patience;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Judge, Need};
 
@@ -116,10 +117,7 @@ fn play(platform: &str, case: &str) -> ExitCode {
     let case = all.find(|one| one.name == case).expect("a case");
     let platform = by_name(platform);
     let repeats = env::var("TAMIS_REPEATS").map_or(1, |text| text.parse().expect("a number"));
-    let limit_s = match seeds::is_full() {
-        true => FULL_LIMIT_S,
-        false => LIMIT_S,
-    };
+    let limit_s = limit_s();
     for _ in 0..repeats {
         // SAFETY: takes no pointers. The signal ends this process, and with it the guest.
         unsafe { libc::alarm(limit_s) };
@@ -129,6 +127,16 @@ fn play(platform: &str, case: &str) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// The limit of one run of a case on this machine.
+fn limit_s() -> u32 {
+    let limit_s = match seeds::is_full() {
+        true => FULL_LIMIT_S,
+        false => LIMIT_S,
+    };
+    let scaled = patience::scaled(Duration::from_secs(limit_s.into()));
+    scaled.as_secs() as u32
 }
 
 fn trial(
@@ -262,7 +270,7 @@ fn kill_supervisor(platform: &str, args: &[&str]) -> Result<(), Box<dyn std::err
         let path = format!("/proc/{pid}/stat");
         // A zombie is dead; its reaping is up to the machine.
         while std::fs::read_to_string(&path).is_ok_and(|stat| !stat.contains(") Z ")) {
-            if start.elapsed() > Duration::from_secs(u64::from(LIMIT_S)) {
+            if start.elapsed() > Duration::from_secs(limit_s().into()) {
                 return Err(format!("process {pid} of {platform} lives on").into());
             }
             thread::yield_now();

@@ -5,10 +5,12 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tamis_recorder::ebpf::{Options, Recorder, Unavailable};
 use tamis_testkit::child;
+use tamis_testkit::patience;
 use tamis_testkit::skip::{self, Need};
 
 use crate::TAMIS;
@@ -245,7 +247,10 @@ fn a_signal_after_the_command_loses_nothing(backend: &str) {
     tamis.arg(&profile).args(["--", "true"]);
     let mut running = tamis.stderr(writer).spawn().expect("it starts");
     drop(tamis);
+    let began = Instant::now();
     while !profile.exists() && running.try_wait().expect("a child").is_none() {
+        let limit = patience::scaled(Duration::from_secs(60));
+        assert!(began.elapsed() < limit, "there is no profile");
         thread::yield_now();
     }
     let told = Command::new("kill").arg(running.id().to_string()).status();

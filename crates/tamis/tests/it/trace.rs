@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tamis_testkit::child;
+use tamis_testkit::patience;
 use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains;
 
@@ -354,7 +355,7 @@ fn a_process_that_runs_is_shown() {
     let mut stdin = shell.stdin.take().expect("a pipe");
     let text = || fs::read_to_string(&trace).unwrap_or_default();
     let began = Instant::now();
-    while !text().contains("chdir") && began.elapsed() < Duration::from_secs(60) {
+    while !text().contains("chdir") && began.elapsed() < patience::scaled(Duration::from_secs(60)) {
         stdin.write_all(b"\n").expect("it reads");
         // A program that ends for each line: calls as fast as the shell makes them have no room while tamis waits for a CPU.
         Command::new("true").status().expect("it starts");
@@ -458,7 +459,7 @@ fn lives(pid: &str) -> bool {
 /// Whether a task that is being killed is gone soon.
 fn is_gone(pid: &str) -> bool {
     let began = Instant::now();
-    while lives(pid) && began.elapsed() < Duration::from_secs(20) {
+    while lives(pid) && began.elapsed() < patience::scaled(Duration::from_secs(20)) {
         thread::yield_now();
     }
     !lives(pid)
@@ -507,12 +508,15 @@ fn what_outlives_the_command_ends_with_an_interrupted_trace() {
     reader.read_line(&mut pid).expect("a line");
     let began = Instant::now();
     let text = || fs::read_to_string(&file).unwrap_or_default();
-    while !text().contains("+++ exited with 0 +++") && began.elapsed() < Duration::from_secs(60) {
+    while !text().contains("+++ exited with 0 +++")
+        && began.elapsed() < patience::scaled(Duration::from_secs(60))
+    {
         std::thread::yield_now();
     }
     // Before tamis has noticed the end, the signal goes to the command, which is gone.
     let number = tamis.id().to_string();
-    while tamis.try_wait().expect("a status").is_none() && began.elapsed() < Duration::from_secs(60)
+    while tamis.try_wait().expect("a status").is_none()
+        && began.elapsed() < patience::scaled(Duration::from_secs(60))
     {
         let mut kill = Command::new("kill");
         let _ = kill.args(["-TERM", &number]).stderr(Stdio::null()).status();

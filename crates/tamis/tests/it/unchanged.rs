@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tamis_testkit::child;
+use tamis_testkit::patience;
 use tamis_testkit::scratch::Scratch;
 use tamis_testkit::skip::{self, Need};
 use tamis_testkit::toolchains;
@@ -138,7 +139,7 @@ fn a_stopped_command_is_waited_for(backend: &str) {
     };
     while !is_stopped() {
         assert!(
-            began.elapsed() < Duration::from_secs(60),
+            began.elapsed() < patience::scaled(Duration::from_secs(60)),
             "{backend}: it isn't stopped"
         );
         thread::yield_now();
@@ -146,7 +147,7 @@ fn a_stopped_command_is_waited_for(backend: &str) {
     // A task that a tracer has stopped may still be about to stop, so the signal is repeated until it goes on.
     while tamis.try_wait().expect("a status").is_none() {
         assert!(
-            began.elapsed() < Duration::from_secs(60),
+            began.elapsed() < patience::scaled(Duration::from_secs(60)),
             "{backend}: it doesn't go on"
         );
         let mut kill = Command::new("kill");
@@ -363,7 +364,7 @@ fn the_command_ends_or_goes_on_when_its_recorder_is_killed(backend: &str) {
     let expected = if backend == "ebpf" { "went on\n" } else { "" };
     assert_eq!(rest, expected, "{backend}");
     let began = Instant::now();
-    while tamis_kernel::lives(pid) && began.elapsed() < Duration::from_secs(20) {
+    while tamis_kernel::lives(pid) && began.elapsed() < patience::scaled(Duration::from_secs(20)) {
         thread::yield_now();
     }
     assert!(!tamis_kernel::lives(pid), "{backend}: it hangs");

@@ -13,6 +13,7 @@ use tamis_abi::{Arch, Nr, syscall};
 use tamis_kernel::spawn::Spawn;
 use tamis_recorder::Recording;
 use tamis_recorder::ebpf::{Options, Recorder, Start};
+use tamis_testkit::patience;
 
 /// Calls and errors by architecture and name.
 type Counts = BTreeMap<(Arch, String), (u64, u64)>;
@@ -84,7 +85,10 @@ fn until_it_waits(pid: i32) {
     let began = Instant::now();
     let waits = || fs::read_to_string(&call).is_ok_and(|text| text.starts_with("0 "));
     while !waits() {
-        assert!(began.elapsed() < PATIENCE, "the child doesn't wait");
+        assert!(
+            began.elapsed() < patience::scaled(PATIENCE),
+            "the child doesn't wait"
+        );
         std::thread::yield_now();
     }
 }
@@ -100,7 +104,10 @@ fn attached(pid: i32, table: &Path) -> Child {
         .expect("strace starts");
     let began = Instant::now();
     while !is_traced(pid) {
-        assert!(began.elapsed() < PATIENCE, "strace doesn't attach");
+        assert!(
+            began.elapsed() < patience::scaled(PATIENCE),
+            "strace doesn't attach"
+        );
         assert!(
             strace.try_wait().expect("a status").is_none(),
             "strace ended"
