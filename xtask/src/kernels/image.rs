@@ -12,9 +12,10 @@ use anyhow::{Context, Result};
 use super::apt::Archive;
 use super::cpio::Cpio;
 use super::kernel::Kernel;
-use super::suite::Suite;
+use super::suite::{self, Suite};
 use super::tests::{self, Built};
 use super::{folder, userland};
+use crate::arch::Arch;
 use crate::programs::target_folder;
 use crate::tidy::root;
 
@@ -24,6 +25,8 @@ pub(super) struct Image {
     pub(super) initial: PathBuf,
     /// The name of the kernel's package.
     pub(super) version: String,
+    /// How many runs the script has.
+    pub(super) runs: usize,
 }
 
 /// Makes the image for a kernel.
@@ -41,13 +44,14 @@ pub(super) fn make(kernel: &Kernel, suites: &[&Suite]) -> Result<Image> {
     let mut archive = Cpio::new(file);
     archive.device(Path::new("dev/console"), (5, 1))?;
     archive.device(Path::new("dev/null"), (1, 3))?;
-    add_tests(&mut archive, &built, suites)?;
+    add_tests(&mut archive, kernel.arch, &built, suites)?;
     archive.file(Path::new("init"), 0o755, script(&built, suites)?.as_bytes())?;
     archive.finish()?;
     Ok(Image {
         kernel: path,
         initial,
         version,
+        runs: suites.iter().map(|suite| suite.filters.len()).sum(),
     })
 }
 
@@ -77,7 +81,12 @@ fn vmlinuz(kernel: &Kernel) -> Result<(String, PathBuf)> {
     Ok((version, path.context("the package has no kernel")?))
 }
 
-fn add_tests(archive: &mut Cpio<BufWriter<File>>, built: &Built, suites: &[&Suite]) -> Result<()> {
+fn add_tests(
+    archive: &mut Cpio<BufWriter<File>>,
+    arch: Arch,
+    built: &Built,
+    suites: &[&Suite],
+) -> Result<()> {
     let mut paths: Vec<&Path> = built.programs.iter().map(PathBuf::as_path).collect();
     for suite in suites {
         paths.push(built.executable(suite.test)?);
@@ -88,9 +97,19 @@ fn add_tests(archive: &mut Cpio<BufWriter<File>>, built: &Built, suites: &[&Suit
         archive.file(path, 0o755, &tests::stripped(path)?)?;
     }
     // Cargo's folder for the files of tests, and the folders in which they start.
-    archive.folder(&target_folder()?.join("tmp"))?;
+    archive.folder(&target_folder()?.join(arch.static_target()).join("tmp"))?;
     for suite in suites {
         archive.folder(&manifest_folder(suite)?)?;
+    }
+    add_guests(archive)
+}
+
+/// The sources of the platforms' guests, which their suite builds.
+fn add_guests(archive: &mut Cpio<BufWriter<File>>) -> Result<()> {
+    let folder = root().canonicalize()?.join("crates/platform/tests/guests");
+    for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        archive.file(&path, 0o644, &fs::read(&path)?)?;
     }
     Ok(())
 }
@@ -112,7 +131,7 @@ fn script(built: &Built, suites: &[&Suite]) -> Result<String> {
             text.push_str(&format!(
                 "run {} {} '{}' '{}' '{filter}'\n",
                 suite.name,
-                suite.limit_s,
+                suite::LIMIT_S,
                 folder.display(),
                 executable.display()
             ));

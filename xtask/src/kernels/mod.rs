@@ -4,6 +4,9 @@
 //! and the tests of this tree. A virtual machine without a network boots each kernel with all of that as its initial
 //! file system, in an emulated processor, so that any machine can do it. The result is a table of kernels and suites.
 //! Nothing is measured, because times in an emulated processor mean nothing.
+//!
+//! Each run of an executable has a limit, a kernel that stops costs the run in which it stopped, and all runs of a
+//! kernel have a limit together. `--smoke` runs the short ones, within five minutes.
 
 mod apt;
 mod cpio;
@@ -17,6 +20,7 @@ mod tests;
 mod userland;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use lexopt::Arg;
@@ -28,14 +32,27 @@ use results::Table;
 use suite::{SUITES, Suite};
 pub(crate) use sysroot::shared_linker;
 
-const USAGE: &str = "usage: cargo xtask kernels [--list] [--suite SUITE]... [KERNEL]...";
+const USAGE: &str = "usage: cargo xtask kernels [--list] [--smoke] [--suite SUITE]... [KERNEL]...";
+
+/// What the arguments select.
+struct Selection {
+    kernels: Vec<&'static Kernel>,
+    suites: Vec<Suite>,
+    /// The time limit of each kernel.
+    limit: Duration,
+}
 
 /// Runs the suites under the kernels that are named, or under all.
 ///
 /// # Errors
 /// If something can't be downloaded, built or started, or a suite fails.
 pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
-    let Some((kernels, suites)) = parse(args)? else {
+    let Some(Selection {
+        kernels,
+        suites,
+        limit,
+    }) = parse(args)?
+    else {
         return Ok(());
     };
     machine::require_qemu(&kernels)?;
@@ -45,7 +62,6 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
     for kernel in kernels {
         let suites: Vec<&Suite> = suites
             .iter()
-            .copied()
             .filter(|suite| suite.is_for(kernel.arch))
             .collect();
         let image = image::make(kernel, &suites).with_context(|| kernel.name.to_owned())?;
@@ -54,7 +70,7 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
     for (kernel, suites, image) in images {
         let log = folder()?.join(format!("{}.log", kernel.name));
         println!("{}: {}", kernel.name, image.version);
-        let lines = machine::boot(kernel, &image, &log)?;
+        let lines = machine::run(kernel, &image, limit, &log)?;
         let results = results::read(&suites, &lines);
         results::print(&results);
         let is_passed = results.iter().all(results::SuiteResult::is_passed);
@@ -72,11 +88,10 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
     Ok(())
 }
 
-/// The kernels and suites that the arguments select; `None` after `--list`, which prints them.
-fn parse(
-    args: impl Iterator<Item = String>,
-) -> Result<Option<(Vec<&'static Kernel>, Vec<&'static Suite>)>> {
+/// What the arguments select; `None` after `--list`, which prints all.
+fn parse(args: impl Iterator<Item = String>) -> Result<Option<Selection>> {
     let (mut kernels, mut suites) = (Vec::new(), Vec::new());
+    let mut limit = machine::LIMIT;
     let mut parser = lexopt::Parser::from_args(args);
     while let Some(arg) = parser.next()? {
         match arg {
@@ -84,7 +99,8 @@ fn parse(
                 list();
                 return Ok(None);
             }
-            Arg::Long("suite") => suites.push(suite::by_name(&parser.value()?.to_string_lossy())?),
+            Arg::Long("smoke") => limit = machine::SMOKE_LIMIT,
+            Arg::Long("suite") => suites.push(*suite::by_name(&parser.value()?.to_string_lossy())?),
             Arg::Value(name) => kernels.push(kernel::by_name(&name.to_string_lossy())?),
             _ => bail!(USAGE),
         }
@@ -93,9 +109,16 @@ fn parse(
         kernels.extend(&kernel::KERNELS);
     }
     if suites.is_empty() {
-        suites.extend(&SUITES);
+        suites.extend(SUITES);
     }
-    Ok(Some((kernels, suites)))
+    if limit == machine::SMOKE_LIMIT {
+        suites = suites.iter().filter_map(Suite::smoke).collect();
+    }
+    Ok(Some(Selection {
+        kernels,
+        suites,
+        limit,
+    }))
 }
 
 fn list() {

@@ -1,8 +1,9 @@
 //! The results of suites, read from their output: how many tests passed, failed and were skipped, and why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::machine::BEGIN;
 use super::suite::Suite;
 
 /// The result of one suite on one kernel.
@@ -10,46 +11,50 @@ use super::suite::Suite;
 pub(super) struct SuiteResult {
     name: &'static str,
     passed: u32,
-    failed: u32,
-    ignored: u32,
     /// The tests that failed, and runs of an executable that ended without a result.
     failures: Vec<String>,
-    /// The reasons why tests were skipped, with the number of tests.
-    skipped: BTreeMap<String, u32>,
+    /// The reasons why tests were ignored, with the number of tests.
+    ignored: BTreeMap<String, u32>,
+    /// The tests of the present run that have ended.
+    ended: BTreeSet<String>,
 }
 
 impl SuiteResult {
     /// Whether all tests passed, and there were some.
     pub(super) fn is_passed(&self) -> bool {
-        self.failures.is_empty() && self.failed == 0 && self.passed > 0
+        self.failures.is_empty() && self.passed > 0
     }
 
     fn read_line(&mut self, line: &str) {
-        if let Some(counts) = line.strip_prefix("test result: ") {
-            for part in counts.split(['.', ';']) {
-                let count = match part.trim().split_once(' ') {
-                    Some((number, "passed")) => (&mut self.passed, number),
-                    Some((number, "failed")) => (&mut self.failed, number),
-                    Some((number, "ignored")) => (&mut self.ignored, number),
-                    _ => continue,
-                };
-                *count.0 += count.1.parse::<u32>().unwrap_or(0);
+        let test = line.strip_prefix("test ");
+        if let Some((name, outcome)) = test.and_then(|test| test.rsplit_once(" ... ")) {
+            let name = name.trim_end();
+            match outcome.split_once(" (").unwrap_or((outcome, "")) {
+                ("ok", "") => self.passed += 1,
+                ("FAILED", "") => self.failures.push(name.to_owned()),
+                ("ignored", reason) => {
+                    let reason = reason.strip_suffix(')').unwrap_or(reason);
+                    *self.ignored.entry(reason.to_owned()).or_default() += 1;
+                }
+                _ => return,
             }
-        } else if let Some(test) = line
-            .strip_prefix("test ")
-            .filter(|line| line.ends_with("FAILED"))
+            self.ended.insert(name.to_owned());
+        } else if let Some(name) = line.strip_prefix("@lab test ")
+            && !self.ended.contains(name)
         {
-            let name = test
-                .trim_end_matches("FAILED")
-                .trim_end()
-                .trim_end_matches("...");
-            self.failures.push(name.trim_end().to_owned());
-        } else if let Some((_, reason)) = line
-            .split_once("skipped: ")
-            .or_else(|| line.split_once("... ignored, "))
-        {
-            *self.skipped.entry(reason.to_owned()).or_default() += 1;
+            self.failures
+                .push(format!("{name}: it hasn't ended within the run's limit"));
         }
+    }
+
+    /// Reads the exit code of a run.
+    fn end(&mut self, code: &str) {
+        match code {
+            "0" | "101" => {}
+            "124" | "137" => self.failures.push("a run reached its limit".to_owned()),
+            code => self.failures.push(format!("a run ended with {code}")),
+        }
+        self.ended.clear();
     }
 }
 
@@ -63,21 +68,13 @@ pub(super) fn read(suites: &[&Suite], lines: &[String]) -> Vec<SuiteResult> {
     let mut open = None;
     let mut runs = vec![0; suites.len()];
     for line in lines {
-        if let Some(name) = line.strip_prefix("@lab begin ") {
+        if let Some(name) = line.strip_prefix(BEGIN) {
             let name = name.split(' ').next();
             open = suites.iter().position(|suite| Some(suite.name) == name);
         } else if let Some(end) = line.strip_prefix("@lab end ") {
             if let Some(index) = open.take() {
                 runs[index] += 1;
-                match end.rsplit(' ').next() {
-                    Some("0" | "101") => {}
-                    Some("124" | "137") => results[index]
-                        .failures
-                        .push("the time of a run was up".to_owned()),
-                    code => results[index]
-                        .failures
-                        .push(format!("a run ended with {}", code.unwrap_or("nothing"))),
-                }
+                results[index].end(end.rsplit(' ').next().unwrap_or_default());
             }
         } else if let Some(index) = open {
             results[index].read_line(line);
@@ -96,16 +93,18 @@ pub(super) fn read(suites: &[&Suite], lines: &[String]) -> Vec<SuiteResult> {
 /// Prints what failed and what skipped.
 pub(super) fn print(results: &[SuiteResult]) {
     for result in results {
-        let (passed, failed, ignored) = (result.passed, result.failed, result.ignored);
         println!(
-            "{}: {passed} passed, {failed} failed, {ignored} ignored",
-            result.name
+            "{}: {} passed, {} failed, {} ignored",
+            result.name,
+            result.passed,
+            result.failures.len(),
+            result.ignored.values().sum::<u32>()
         );
         for failure in &result.failures {
             println!("  failed: {failure}");
         }
-        for (reason, count) in &result.skipped {
-            println!("  skipped ({count}): {reason}");
+        for (reason, count) in &result.ignored {
+            println!("  ignored ({count}): {reason}");
         }
     }
 }
@@ -118,7 +117,7 @@ pub(super) struct Table {
 
 impl Table {
     /// A table without kernels.
-    pub(super) fn new(suites: &[&'static Suite]) -> Table {
+    pub(super) fn new(suites: &[Suite]) -> Table {
         Table {
             suites: suites.iter().map(|suite| suite.name).collect(),
             rows: Vec::new(),
@@ -176,30 +175,40 @@ mod tests {
 
     #[test]
     fn runs_of_a_suite_are_added_and_reasons_counted() {
-        let end = "test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out\n\n@lab end filters 0\n";
-        let run = format!("@lab begin filters x::\nskipped: no room\nskipped: no room\n{end}");
-        let all = results(&run.repeat(5));
-        assert_eq!((all[1].passed, all[1].ignored), (10, 5));
-        assert_eq!(all[1].skipped.get("no room"), Some(&10));
-        assert!(all[1].is_passed());
+        let tests =
+            "test a  ... ok\ntest b  ... ok\ntest c: d ... ignored (live: no room (none))\n";
+        let run = format!("@lab begin filters x::\n{tests}\n@lab end filters 0\n");
+        assert!(!results(&run.repeat(3))[1].is_passed(), "it has four runs");
+        let all = results(&run.repeat(4));
+        assert_eq!(all[1].passed, 8);
+        assert_eq!(all[1].ignored.get("live: no room (none)"), Some(&4));
+        assert!(all[1].is_passed(), "{:?}", all[1]);
     }
 
     #[test]
     fn what_did_not_end_did_not_pass() {
-        let passed = "@lab begin exec \ntest result: ok. 2 passed; 0 failed\n";
+        let passed = "@lab begin exec \ntest a ... ok\n";
+        let hangs = format!("{passed}@lab test a\n@lab test b: c\n@lab end exec 124\n");
         for (text, says) in [
             (passed.to_owned(), "stopped"),
             (String::new(), "stopped"),
-            (format!("{passed}@lab end exec 124\n"), "time"),
+            (
+                hangs,
+                "b: c: it hasn't ended within the run's limit\na run reached its limit",
+            ),
             (format!("{passed}@lab end exec 139\n"), "139"),
-            ("@lab begin exec \ntest a::b ... FAILED\ntest result: FAILED. 0 passed; 1 failed\n@lab end exec 101\n".to_owned(), "a::b"),
+            (
+                format!("{passed}test a::b ... FAILED\n@lab end exec 101\n"),
+                "a::b",
+            ),
         ] {
             let all = results(&text);
             assert!(!all[0].is_passed(), "{text}");
-            assert!(all[0].failures.iter().any(|failure| failure.contains(says)), "{text}: {:?}", all[0]);
+            let failures = all[0].failures.join("\n");
+            assert!(failures.contains(says), "{text}: {failures}");
+            assert!(!failures.contains("a: it hasn't"), "{text}: {failures}");
         }
-        let none =
-            results("@lab begin exec \ntest result: ok. 0 passed; 0 failed\n@lab end exec 0\n");
+        let none = results("@lab begin exec \n@lab end exec 0\n");
         assert!(!none[0].is_passed(), "a filter that selects nothing");
     }
 }

@@ -1,4 +1,5 @@
-//! The programs around the tests: a shell, what it starts, and the C library, from Debian's packages.
+//! The programs around the tests: a shell, what it starts, a compiler for the tests' guests, and the C library, from
+//! Debian's packages.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -14,38 +15,58 @@ use crate::arch::Arch;
 /// The release of the packages: all its files lie below `/usr`.
 const RELEASE: &str = "trixie";
 
-/// The packages, with their dependencies but those that only an installation needs.
-const PACKAGES: [&str; 36] = [
+/// The packages, with their dependencies but those that only an installation needs. `TRIPLET` is the architecture's in
+/// names of packages.
+const PACKAGES: [&str; 55] = [
     "base-files",
     "bash",
+    "binutils",
+    "binutils-TRIPLET",
+    "binutils-common",
     "busybox-static",
     "coreutils",
+    "cpp-14-TRIPLET",
     "dash",
     "debianutils",
+    "gcc",
+    "gcc-TRIPLET",
+    "gcc-14",
+    "gcc-14-TRIPLET",
     "grep",
     "libacl1",
     "libattr1",
+    "libbinutils",
     "libblkid1",
     "libc6",
+    "libc6-dev",
     "libcap-ng0",
     "libcap2",
     "libcrypt1",
+    "libctf0",
+    "libgcc-14-dev",
     "libgcc-s1",
     "libgmp10",
+    "libisl23",
+    "libjansson4",
     "liblzma5",
     "libmount1",
+    "libmpc3",
+    "libmpfr6",
     "libncursesw6",
     "libpcre2-8-0",
     "libproc2-0",
     "libselinux1",
+    "libsframe1",
     "libsmartcols1",
     "libssl3t64",
+    "libstdc++6",
     "libsystemd0",
     "libtinfo6",
     "libudev1",
     "libunwind8",
     "libuuid1",
     "libzstd1",
+    "linux-libc-dev",
     "mount",
     "procps",
     "sed",
@@ -54,8 +75,8 @@ const PACKAGES: [&str; 36] = [
     "zlib1g",
 ];
 
-/// Folders without which programs run.
-const UNWANTED: [&str; 9] = [
+/// Folders and files without which programs run; the last ones belong to the compiler, and are not for C.
+const UNWANTED: [&str; 14] = [
     "usr/share/doc",
     "usr/share/man",
     "usr/share/locale",
@@ -65,29 +86,40 @@ const UNWANTED: [&str; 9] = [
     "usr/share/bug",
     "usr/lib/udev",
     "usr/share/zsh",
+    "usr/bin/TRIPLET-lto-dump-14",
+    "usr/libexec/gcc/TRIPLET/14/lto1",
+    "usr/libexec/gcc/TRIPLET/14/g++-mapper-server",
+    "usr/share/gcc",
+    "usr/share/gdb",
 ];
 
-/// An archive with the programs, made once for an architecture.
+/// An archive with the programs, made once for an architecture and a list of packages.
 ///
 /// # Errors
 /// If the packages can't be had.
 pub(super) fn archive(arch: Arch) -> Result<PathBuf> {
     let path = folder()?.join(format!("userland-{}.cpio", arch.name()));
-    if path.exists() {
+    let triplet = format!("{}-linux-gnu", arch.name());
+    let names = PACKAGES.map(|name| name.replace("TRIPLET", &triplet.replace('_', "-")));
+    let unwanted = UNWANTED.map(|path| path.replace("TRIPLET", &triplet));
+    let list = path.with_extension("list");
+    let listed = [&names[..], &unwanted[..]].concat().join("\n");
+    if path.exists() && fs::read_to_string(&list).is_ok_and(|earlier| earlier == listed) {
         return Ok(path);
     }
     let packages = Archive::open(RELEASE, arch)?;
     let partial = path.with_extension("partial");
     let mut archive = Cpio::new(BufWriter::new(File::create(&partial)?));
-    for package in PACKAGES {
+    for package in &names {
         let folder = packages.unpacked(package)?;
         archive.tree(&folder, &|path| {
-            !UNWANTED.iter().any(|unwanted| path.starts_with(unwanted))
+            !unwanted.iter().any(|unwanted| path.starts_with(unwanted))
         })?;
     }
     for (link, target) in [
         ("usr/bin/which", "which.debianutils"),
         ("usr/bin/awk", "busybox"),
+        ("usr/bin/cc", "gcc"),
     ] {
         archive.link(Path::new(link), Path::new(target))?;
     }
@@ -101,5 +133,6 @@ pub(super) fn archive(arch: Arch) -> Result<PathBuf> {
     archive.file(Path::new("etc/hosts"), 0o644, b"127.0.0.1 localhost\n")?;
     archive.finish()?;
     fs::rename(partial, &path)?;
+    fs::write(list, listed)?;
     Ok(path)
 }
