@@ -54,6 +54,12 @@ impl Status {
         Some(self.mask(name)? >> bit & 1 == 1)
     }
 
+    /// Whether the task is about to get a signal that it doesn't block.
+    pub fn has_pending_signal(&self) -> bool {
+        let set = |name| self.mask(name).unwrap_or(0);
+        (set("SigPnd") | set("ShdPnd")) & !set("SigBlk") != 0
+    }
+
     /// Whether a signal is in a set such as `SigCgt`.
     pub fn has_signal(&self, set: &str, signal: i32) -> Option<bool> {
         self.bit(set, u32::try_from(signal - 1).ok()?)

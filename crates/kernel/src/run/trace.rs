@@ -6,8 +6,10 @@
 //! allow the last calls of the others. Traps are ordinary signals with the call in their `siginfo`.
 //!
 //! Tracing is transparent for the command: `PTRACE_SEIZE` doesn't affect job control (a stopped task is left to
-//! listen), `SECCOMP_RET_TRACE` still fails with `ENOSYS`, and system calls don't stop. When the command has ended,
-//! its surviving descendants are released: the kernel does this when the tracing thread ends.
+//! listen), `SECCOMP_RET_TRACE` still fails with `ENOSYS`, and system calls don't stop. A signal that a task ignores
+//! would end some of its calls, which are made again ([`Restarts`]); such a call stops at its exit, where its restarts
+//! are forgotten. When the command has ended, its surviving descendants are released: the kernel does this when the
+//! tracing thread ends.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +22,10 @@ use crate::run::report::{Killed, Note, RunResult, Scope, Trapped};
 use crate::run::verdict;
 use crate::spawn::{Child, HeldChild};
 use crate::status::Status;
-use crate::tracee::{self, Event, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee};
+use crate::tracee::{
+    self, CallPhase, Event, INTERRUPTED, Restarts, Resume, Stop, Stopped, TraceError, TraceOptions,
+    Tracee,
+};
 
 /// The most kills, and the most traps, that are recorded: a command that handles traps may have millions.
 const MAX_RECORDED: usize = 1000;
@@ -46,6 +51,7 @@ pub(crate) fn until_end(
         report,
         doomed: BTreeSet::new(),
         unexplained: BTreeSet::new(),
+        restarts: Restarts::default(),
         missing: 0,
     };
     let ended = loop {
@@ -78,6 +84,8 @@ struct Tracer<'a> {
     doomed: BTreeSet<i32>,
     /// Processes of several threads that end by `SIGSYS`, for an unknown call.
     unexplained: BTreeSet<i32>,
+    /// The calls that ignored signals have ended, and that are made again.
+    restarts: Restarts,
     missing: u64,
 }
 
@@ -95,7 +103,38 @@ impl Tracer<'_> {
             _ => {}
         }
         let signal = stopped.signal();
-        let _ = stopped.resume(Resume::Run, signal);
+        let how = match stopped.stop() {
+            Stop::Signal(signal) if self.is_made_again(&stopped, signal) => Resume::ToCall,
+            Stop::Call if self.is_in_call(&stopped) => Resume::ToCall,
+            _ => Resume::Run,
+        };
+        let _ = stopped.resume(how, signal);
+    }
+
+    /// Makes a task's call again if a signal has ended it that the task ignores. Returns whether it is made again.
+    fn is_made_again(&mut self, stopped: &Stopped, signal: i32) -> bool {
+        let made = self.restarts.restart(stopped, signal);
+        let is_made = matches!(made, Ok(Some(_)));
+        if !is_made {
+            self.restarts.forget(stopped.tracee().tid());
+        }
+        is_made
+    }
+
+    /// At a stop of a call that is made again: whether the task is at its entry. At its exit the restarts are forgotten,
+    /// unless a signal has ended the call once more.
+    fn is_in_call(&mut self, stopped: &Stopped) -> bool {
+        match stopped.call().map(|info| info.phase) {
+            Ok(CallPhase::Entry { .. }) => true,
+            Ok(CallPhase::Exit { result, .. }) => {
+                if result != INTERRUPTED {
+                    self.restarts.forget(stopped.tracee().tid());
+                }
+                false
+            }
+            // Kernels before 5.3 don't report the phase.
+            _ => false,
+        }
     }
 
     /// A task is about to get `SIGSYS`: from a filter or from another process.
@@ -168,6 +207,7 @@ impl Tracer<'_> {
 
     /// A process or thread has ended, a process after all its threads.
     fn on_end(&mut self, tid: i32, ended: Ended) {
+        self.restarts.forget(tid);
         let is_doomed = self.doomed.remove(&tid);
         let is_unexplained = self.unexplained.remove(&tid) && !is_doomed;
         if is_unexplained && ended.is_by(libc::SIGSYS) {

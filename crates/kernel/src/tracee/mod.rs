@@ -14,6 +14,7 @@
 
 mod call;
 mod error;
+mod ignored;
 mod last_call;
 mod options;
 
@@ -23,6 +24,7 @@ use crate::sys::{call_registers, ptrace, wait};
 
 pub use call::{CallInfo, CallPhase};
 pub use error::{Request, TraceError};
+pub use ignored::{INTERRUPTED, Restarts};
 pub use options::TraceOptions;
 
 /// A task that the calling thread traces.
@@ -397,6 +399,29 @@ impl Stopped {
     pub fn registers(&self) -> Result<Registers, TraceError> {
         let bytes = ptrace::registers(self.tracee.tid).map_err(Request::Registers.failed())?;
         Ok(Registers(bytes))
+    }
+
+    /// The value in the result register of a call, for both interfaces of x86-64; `None` on other machines.
+    ///
+    /// # Errors
+    /// As [`registers`](Self::registers).
+    pub fn result(&self) -> Result<Option<i64>, TraceError> {
+        const WORDS: usize = 27;
+        const RAX: usize = 10;
+        const WORDS_I386: usize = 17;
+        const EAX: usize = 6;
+        let registers = self.registers()?;
+        let bytes = registers.bytes();
+        let word = |index: usize, size: usize| bytes.get(index * size..(index + 1) * size);
+        Ok(match bytes.len() {
+            len if len == WORDS * 8 => word(RAX, 8)
+                .and_then(|bytes| bytes.try_into().ok())
+                .map(i64::from_ne_bytes),
+            len if len == WORDS_I386 * 4 => word(EAX, 4)
+                .and_then(|bytes| bytes.try_into().ok())
+                .map(|bytes| i32::from_ne_bytes(bytes).into()),
+            _ => None,
+        })
     }
 
     /// Replaces its general registers.

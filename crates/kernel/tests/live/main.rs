@@ -6,6 +6,7 @@
 
 mod dumping;
 mod faults;
+mod ignored;
 mod installing;
 mod limits;
 mod load;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         dumping::trials(),
         measuring::trials(),
         faults::trials(),
+        ignored::trials(),
         limits::trials(),
         load::trials(),
     ]

@@ -92,6 +92,43 @@ pub(crate) fn pause() {
     unsafe { libc::pause() };
 }
 
+/// Waits for no event at all, for at most this time: the number of events, or the error number.
+pub(crate) fn epoll_wait(limit_ms: i32) -> Result<i32, i32> {
+    let mut event = libc::epoll_event { events: 0, u64: 0 };
+    // SAFETY: the kernel writes at most one event.
+    let count = unsafe {
+        let epoll = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+        libc::epoll_wait(epoll, &raw mut event, 1, limit_ms)
+    };
+    if count < 0 { Err(errno()) } else { Ok(count) }
+}
+
+/// Waits for an operation of an empty ring, for at most this time: the error number. `None` if there are no rings.
+pub(crate) fn io_uring_wait(limit_ms: i64) -> Option<i32> {
+    /// `IORING_ENTER_GETEVENTS` and `IORING_ENTER_EXT_ARG` of `linux/io_uring.h`.
+    const FLAGS: u32 = 1 | 1 << 3;
+    // `struct io_uring_params` in words, all of which may be 0.
+    let mut parameters = [0_u32; 30];
+    let limit = [0, limit_ms * 1_000_000];
+    // `struct io_uring_getevents_arg`: no signals, and the address of the limit.
+    let wait = [0_u64, 0, limit.as_ptr() as u64];
+    // SAFETY: the structures have the sizes that the kernel reads and writes.
+    let (ring, returned) = unsafe {
+        let ring = libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr());
+        let size = size_of_val(&wait);
+        let wait = wait.as_ptr();
+        let enter = libc::SYS_io_uring_enter;
+        (ring, libc::syscall(enter, ring, 0, 1, FLAGS, wait, size))
+    };
+    (ring >= 0 && returned < 0).then(errno)
+}
+
+/// Sends a signal to a thread of this process.
+pub(crate) fn kill_thread(tid: i32, signal: i32) {
+    // SAFETY: takes numbers only.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, signal) };
+}
+
 /// Whether a descriptor is closed on `execve`.
 pub(crate) fn closes_on_exec(fd: i32) -> bool {
     // SAFETY: takes no pointers.

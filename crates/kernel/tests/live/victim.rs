@@ -57,6 +57,7 @@ pub(crate) fn play(role: &[String]) -> ExitCode {
         ["first-of-a-namespace"] => println!("{}", crate::tracing::in_new_namespace()),
         ["run-often"] => run_often(),
         ["measure-often"] => measure_often(),
+        ["ignored", case] => crate::ignored::in_victim(case),
         ["fault", case] => crate::faults::in_victim(case),
         ["panicking-supervisor"] => crate::faults::panicking_supervisor(),
         ["call-after-input"] => {

@@ -54,7 +54,7 @@ impl<'a> ForwardedCalls<'a> {
     /// As [`Stopped::registers`] and [`Stopped::set_result`].
     pub(super) fn restart_unreceived(&self, stopped: &Stopped) -> Result<(), TraceError> {
         let is_signal = matches!(stopped.stop(), Stop::Signal(_));
-        if !is_signal || result(stopped)? != Some(restart::SYS) {
+        if !is_signal || stopped.result()? != Some(restart::SYS) {
             return Ok(());
         }
         let tid = stopped.tracee().tid();
@@ -73,26 +73,6 @@ impl<'a> ForwardedCalls<'a> {
         let returned = interp::run(self.filter, call).ret;
         tamis_abi::Action::from_ret(returned).kind == ActionKind::Notify
     }
-}
-
-/// The value in the result register, for both interfaces of x86-64.
-pub(super) fn result(stopped: &Stopped) -> Result<Option<i64>, TraceError> {
-    const WORDS: usize = 27;
-    const RAX: usize = 10;
-    const WORDS_I386: usize = 17;
-    const EAX: usize = 6;
-    let registers = stopped.registers()?;
-    let bytes = registers.bytes();
-    let word = |index: usize, size: usize| bytes.get(index * size..(index + 1) * size);
-    Ok(match bytes.len() {
-        len if len == WORDS * 8 => word(RAX, 8)
-            .and_then(|bytes| bytes.try_into().ok())
-            .map(i64::from_ne_bytes),
-        len if len == WORDS_I386 * 4 => word(EAX, 4)
-            .and_then(|bytes| bytes.try_into().ok())
-            .map(|bytes| i32::from_ne_bytes(bytes).into()),
-        _ => None,
-    })
 }
 
 /// Whether a call of a stopped task would wait for an event that a signal ends.

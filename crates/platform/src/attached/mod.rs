@@ -18,7 +18,6 @@
 
 mod call;
 mod filters;
-mod ignored;
 mod interrupted;
 mod notify;
 mod stopping;

@@ -16,13 +16,14 @@ use std::thread;
 use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_bpf::{Op, Program, Stack};
 use tamis_kernel::spawn::{Body, Child, HeldChild, Signaller, Spawn};
-use tamis_kernel::tracee::{Event, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee};
+use tamis_kernel::tracee::{
+    Event, Restarts, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee,
+};
 use tamis_kernel::{Ended, Errno, affinity, install, poll};
 use tamis_vm::Evaluator;
 
 use super::call::Phase;
 use super::filters::{self, Catcher, OF_COUNTED, OF_PATCHED};
-use super::ignored::Restarts;
 use super::interrupted::ForwardedCalls;
 use super::stopping::FirstStop;
 use super::vfork::VforkParents;

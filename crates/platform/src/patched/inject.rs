@@ -5,12 +5,12 @@
 //! Platforms with a suitable filter make them from an [address](TRACERS_IP) that only a tracer can give to a call.
 
 use tamis_abi::{Arch, SeccompData, restart};
-use tamis_kernel::tracee::{CallPhase, Registers, Resume, Stop, Stopped, TraceError};
+use tamis_kernel::Status;
+use tamis_kernel::tracee::{CallPhase, INTERRUPTED, Registers, Resume, Stop, Stopped, TraceError};
 use tamis_vm::Evaluator;
 
 use super::area;
 use super::site::SYSCALL_BYTES;
-use crate::sys::machine;
 use crate::task::Registers as Names;
 
 /// The words of `struct user_regs_struct` that are used here.
@@ -101,14 +101,13 @@ impl From<TraceError> for Refusal {
 
 /// Restarts the call of a task that was stopped in it, without a signal; returns the call, if there is one.
 pub(crate) fn make_again(stopped: &Stopped) -> Result<Option<SeccompData>, TraceError> {
-    const INTERRUPTED: i64 = -(libc::EINTR as i64);
     let Some(mut words) = Words::read(stopped)? else {
         return Ok(None);
     };
     let is_call = words.0[ORIG_RAX] as i64 >= 0;
     let nr = match words.0[RAX] as i64 {
         // A signal that comes from now on counts as one that came before the call.
-        INTERRUPTED if is_call && !machine::has_signal(stopped.tracee().tid()) => {
+        INTERRUPTED if is_call && !has_signal(stopped.tracee().tid()) => {
             words.0[RAX] = restart::NO_INTR as u64;
             words.set(stopped)?;
             words.0[ORIG_RAX] as u32
@@ -123,6 +122,10 @@ pub(crate) fn make_again(stopped: &Stopped) -> Result<Option<SeccompData>, Trace
         ip: words.0[RIP],
         args: ARGS.map(|place| words.0[place]),
     }))
+}
+
+fn has_signal(tid: i32) -> bool {
+    Status::read(tid).is_some_and(|task| task.has_pending_signal())
 }
 
 /// The next stop of a task; fails if it has ended.

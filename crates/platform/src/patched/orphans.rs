@@ -14,7 +14,7 @@ use std::thread::{self, ThreadId};
 
 use tamis_abi::restart;
 use tamis_kernel::tracee::{
-    self, Event, Request, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee,
+    self, Event, Request, Restarts, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee,
 };
 use tamis_kernel::{Ended, Errno};
 
@@ -134,6 +134,7 @@ impl OrphanTracer {
         }
         // The receiver is the thread that requested the tracing.
         let _ = request.is_traced.send(seized);
+        let mut restarts = Restarts::default();
         while is_traced && let Ok(tracee) = tracee::next() {
             // The number of a task may be reused once its end has been reaped.
             let mut tasks = lock(&self.tasks);
@@ -144,12 +145,13 @@ impl OrphanTracer {
                 Ok(Some(Event::Stopped(stopped))) => {
                     tasks.renumber(&stopped, tracer);
                     // A request fails only for a task that has been killed.
-                    if on_stop(stopped, request) == Ok(true) {
+                    if on_stop(stopped, request, &mut restarts) == Ok(true) {
                         tasks.forget(tracee.tid(), tracer);
                     }
                 }
                 Ok(Some(Event::Ended(ended))) => {
                     tasks.forget(tracee.tid(), tracer);
+                    restarts.forget(tracee.tid());
                     if tracee.tid() == self.first {
                         tasks.first = Some(ended);
                     }
@@ -194,7 +196,11 @@ impl Tasks {
 }
 
 /// Resumes a task; returns whether it was detached.
-fn on_stop(stopped: Stopped, request: &TraceRequest) -> Result<bool, TraceError> {
+fn on_stop(
+    stopped: Stopped,
+    request: &TraceRequest,
+    restarts: &mut Restarts,
+) -> Result<bool, TraceError> {
     let is_parent = request.is_parent && stopped.tracee().tid() == request.tid;
     match stopped.stop() {
         Stop::Group(_) => stopped.listen().map(|()| false),
@@ -205,6 +211,7 @@ fn on_stop(stopped: Stopped, request: &TraceRequest) -> Result<bool, TraceError>
         }
         Stop::Signal(signal) => {
             restart_after(&stopped)?;
+            restarts.restart(&stopped, signal)?;
             stopped.resume(Resume::Run, Some(signal)).map(|()| false)
         }
         _ => stopped.resume(Resume::Run, None).map(|()| false),

@@ -27,13 +27,6 @@ pub(crate) fn has_other_filters(tid: i32, ours: Option<u32>) -> bool {
     ours.is_some_and(|ours| Status::read(tid).and_then(|task| task.filters()) != Some(ours))
 }
 
-/// Whether a task is about to get a signal.
-pub(crate) fn has_signal(tid: i32) -> bool {
-    let task = Status::read(tid);
-    let set = |name| task.as_ref().and_then(|task| task.mask(name)).unwrap_or(0);
-    (set("SigPnd") | set("ShdPnd")) & !set("SigBlk") != 0
-}
-
 /// A descriptor that is readable once this child has ended. Kernel 5.3.
 pub(crate) fn end_of(pid: i32) -> Result<OwnedFd, Errno> {
     // SAFETY: takes numbers only.

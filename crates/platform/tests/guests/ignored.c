@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 #include <sys/sem.h>
+#include <sys/socket.h>
 
 static void end_soon(void) {
     pid_t child = fork();
@@ -21,7 +22,12 @@ int main(void) {
     sigaddset(&user, SIGUSR1);
     int epoll = epoll_create1(0), set = semget(IPC_PRIVATE, 1, 0600);
     struct sembuf take = {0, -1, 0};
-    CHECK(epoll >= 0 && set >= 0);
+    // A receiver with a time limit: the kernel itself restarts one without.
+    struct timeval limit_us = {0, 50000};
+    int pair[2];
+    char byte;
+    CHECK(epoll >= 0 && set >= 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    CHECK(setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit_us, sizeof limit_us) == 0);
     ask(1);
     for (int i = 0; i < 3; i++) {
         end_soon();
@@ -30,6 +36,8 @@ int main(void) {
         CHECK(sigtimedwait(&user, NULL, &limit) == -1 && errno == EAGAIN);
         end_soon();
         CHECK(semtimedop(set, &take, 1, &limit) == -1 && errno == EAGAIN);
+        end_soon();
+        CHECK(recv(pair[0], &byte, 1, 0) == -1 && errno == EAGAIN);
         while (waitpid(-1, NULL, 0) > 0)
             ;
     }

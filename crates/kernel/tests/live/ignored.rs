@@ -1,0 +1,91 @@
+//! Ignored signals: a command whose tracer they stop gets the results that it would get alone.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use tamis_kernel::{Command, Ended, run};
+
+use crate::raw;
+use crate::support::{own_path, trial};
+use crate::victim::MARK;
+
+/// The time limit of each wait, far longer than it takes to send the signals.
+const LIMIT_MS: u16 = 300;
+
+/// The signals during a wait, and the times that a wait is repeated: together more than the tracer's limit of restarts.
+const SIGNALS: usize = 6;
+const ROUNDS: usize = 4;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let wait = |case: &'static str| {
+        trial(&format!("ignored::{case}"), move || {
+            for explain in [false, true] {
+                let command = Command {
+                    args: [MARK, "ignored", case].map(Into::into).to_vec(),
+                    explain,
+                    ..Command::new(own_path())
+                };
+                let report = run(&command).expect("it runs");
+                assert_eq!(report.ended, Ended::Exited(0), "explained: {explain}");
+            }
+        })
+    };
+    let cases = ["epoll_wait", "io_uring_enter", "receive_with_limit"];
+    cases.into_iter().map(wait).collect()
+}
+
+/// Waits with a limit, while ignored signals come.
+pub(crate) fn in_victim(case: &str) {
+    let own = raw::thread();
+    for _ in 0..ROUNDS {
+        let has_ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| disturb(own, &has_ended));
+            wait(case);
+            has_ended.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+fn wait(case: &str) {
+    match case {
+        "epoll_wait" => assert_eq!(raw::epoll_wait(LIMIT_MS.into()), Ok(0)),
+        "io_uring_enter" => {
+            let errno = raw::io_uring_wait(LIMIT_MS.into());
+            // Rings may be disabled.
+            assert!(matches!(errno, Some(libc::ETIME) | None), "{errno:?}");
+        }
+        "receive_with_limit" => {
+            let (mut own, _other) = UnixStream::pair().expect("sockets");
+            let limit = Duration::from_millis(LIMIT_MS.into());
+            own.set_read_timeout(Some(limit)).expect("it is set");
+            let errno = own.read(&mut [0]).map_err(|error| error.raw_os_error());
+            assert_eq!(errno, Err(Some(libc::EAGAIN)));
+        }
+        other => panic!("no case {other}"),
+    }
+}
+
+/// Sends a thread a signal that it ignores, again and again while it sleeps.
+fn disturb(thread: i32, has_ended: &AtomicBool) {
+    let mut sent = 0;
+    while sent < SIGNALS && !has_ended.load(Ordering::Relaxed) {
+        let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+        let stat = stat.expect("/proc can be read");
+        if stat
+            .rsplit(')')
+            .next()
+            .is_some_and(|rest| rest.starts_with(" S"))
+        {
+            raw::kill_thread(thread, libc::SIGWINCH);
+            sent += 1;
+        } else {
+            thread::yield_now();
+        }
+    }
+}
