@@ -156,7 +156,7 @@ fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<RunRes
         .start()
         .map_err(|error| RunError::from_spawn(error, stack))?;
     let Some(answer) = answer else {
-        return run_to_end(command, held, stack);
+        return run_to_end(command, held, stack).map(|(report, _)| report);
     };
     let pending = held.child().listener();
     let has_ended = AtomicBool::new(false);
@@ -175,7 +175,8 @@ fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<RunRes
         let answered = answering
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let mut report = report?;
+        // The child closes a listener that hasn't been taken, so it is dropped after the last look for one.
+        let (mut report, _child) = report?;
         match answered {
             Ok(false) => {}
             Ok(true) => report.notes.push(Note::TasksLeft),
@@ -185,8 +186,12 @@ fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<RunRes
     })
 }
 
-/// Releases a child and waits for its end.
-fn run_to_end(command: &Command, held: HeldChild, stack: &Stack) -> Result<RunResult, RunError> {
+/// Releases a child and waits for its end; returns it with the report.
+fn run_to_end(
+    command: &Command,
+    held: HeldChild,
+    stack: &Stack,
+) -> Result<(RunResult, Child), RunError> {
     let mut report = RunResult {
         ended: Ended::Exited(0),
         killed: Vec::new(),
@@ -211,7 +216,7 @@ fn run_to_end(command: &Command, held: HeldChild, stack: &Stack) -> Result<RunRe
     if !child.has_filters() {
         report.notes.push(Note::NotExecuted);
     }
-    Ok(report)
+    Ok((report, child))
 }
 
 /// Attaches to the waiting child; without permission, it runs untraced.

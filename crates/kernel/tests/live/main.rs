@@ -50,7 +50,6 @@ fn main() -> ExitCode {
     .flatten()
     .collect();
     // Some play with load themselves, and the more filters are freed side by side, the closer the kernel is
-    // to a hang (see the book's page about it). Beside other trials a task that its command left was gone too early in
-    // one run of twenty.
+    // to a hang (see the book's page about it).
     harness::run(trials, Some(1))
 }
