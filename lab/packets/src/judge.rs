@@ -4,6 +4,8 @@
 //! of the packet) and the arithmetic after it. If an outcome hasn't occurred, these bytes get the value that leads to
 //! it. Each load also gets a packet that ends one byte too early, and if the programs read the device, some packets
 //! have none. The rest of the packets are random changes, near the constants, of packets that reached a new outcome.
+//!
+//! The work is bounded by executed instructions: long programs get fewer packets.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -16,8 +18,13 @@ use tamis_fuzz::rng::Rng;
 /// The length of packets, unless the programs load from greater offsets.
 const LEN_BYTES: usize = 128;
 const MAX_LEN_BYTES: usize = 4096;
-/// The most packets generated for the other outcome of one branch.
+/// The most times that packets are generated for the other outcome of one branch.
 const MAX_TURNS: u8 = 16;
+/// The most packets that wait.
+const MAX_WAITING: usize = 1 << 16;
+/// The instructions of both programs after which no further packet is tried: 8192 packets for two programs that execute
+/// 4096 instructions each.
+pub(crate) const MAX_STEPS: u64 = 1 << 26;
 
 /// The runs of both programs on the packets, with equal values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +48,8 @@ pub struct Difference {
     pub rets: [u32; 2],
 }
 
-/// Runs two programs on this many generated packets, or more if the branches need more.
+/// Runs two programs on this many generated packets, or more if the branches need more, or fewer if the programs execute
+/// more than 2^26 instructions.
 ///
 /// # Errors
 /// The first packet with different return values.
@@ -52,7 +60,9 @@ pub fn compare(
 ) -> Result<Comparison, Difference> {
     let mut search = Search::new(programs, seed);
     let mut comparison = Comparison::default();
-    while let Some(case) = search.next(comparison.packets < packets) {
+    while comparison.steps.iter().sum::<u64>() < MAX_STEPS
+        && let Some(case) = search.next(comparison.packets < packets)
+    {
         let runs = programs.map(|program| interp::run_packet(program, &case.packet()));
         let rets = runs.map(|run| run.ret);
         if rets[0] != rets[1] {
@@ -66,7 +76,7 @@ pub fn compare(
         search.learn(case);
     }
     comparison.outcomes = search.outcomes();
-    comparison.taken_outcomes = search.taken.len();
+    comparison.taken_outcomes = search.taken_outcomes();
     Ok(comparison)
 }
 
@@ -143,13 +153,26 @@ impl Chain {
     }
 }
 
+/// A branch: the program and the instruction.
+type ForkPlace = (usize, usize);
+
 /// An executed branch.
 struct Fork {
-    place: (usize, usize),
+    place: ForkPlace,
     holds: bool,
-    test: Test,
-    operand: u32,
-    chain: Option<Chain>,
+    /// Where the tested value comes from, if that is known.
+    source: Option<Source>,
+    /// The test with its operand and the tested value's chain, if packets for the other outcome are wanted.
+    turn: Option<(Test, u32, Chain)>,
+}
+
+/// The packets for a branch's outcomes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outcomes {
+    /// Whether the test has failed, and whether it has held.
+    are_taken: [bool; 2],
+    /// The times that packets were generated for the other outcome.
+    turns: u8,
 }
 
 struct Search<'a> {
@@ -157,14 +180,12 @@ struct Search<'a> {
     rng: Rng,
     waiting: VecDeque<Case>,
     kept: Vec<Case>,
-    /// The programs, instructions and outcomes of branches.
-    taken: BTreeSet<(usize, usize, bool)>,
+    /// Per program and instruction.
+    branches: [Vec<Outcomes>; 2],
     /// The tested sources.
     sources: Vec<Source>,
     /// The ends of loads that already have a packet cut one byte before them.
     cut: BTreeSet<usize>,
-    /// Per program and instruction, the packets generated for the branch's other outcome.
-    turns: [Vec<u8>; 2],
     constants: Vec<u32>,
     /// One of the programs reads the device.
     asks_for_device: bool,
@@ -216,10 +237,9 @@ impl<'a> Search<'a> {
             rng: Rng::new(seed),
             waiting,
             kept: Vec::new(),
-            taken: BTreeSet::new(),
+            branches: programs.map(|program| vec![Outcomes::default(); program.len()]),
             sources: Vec::new(),
             cut: BTreeSet::new(),
-            turns: programs.map(|program| vec![0; program.len()]),
             constants,
             asks_for_device,
         }
@@ -229,6 +249,12 @@ impl<'a> Search<'a> {
     fn outcomes(&self) -> usize {
         let ops = self.programs.iter().flat_map(|program| program.ops());
         2 * ops.filter(|op| matches!(op, Op::Branch { .. })).count()
+    }
+
+    fn taken_outcomes(&self) -> usize {
+        let branches = self.branches.iter().flatten();
+        let taken = branches.flat_map(|outcomes| outcomes.are_taken);
+        taken.filter(|is_taken| *is_taken).count()
     }
 
     /// The next packet: a queued one, or a random one if such are wanted.
@@ -268,20 +294,27 @@ impl<'a> Search<'a> {
         let mut is_new = self.kept.is_empty();
         for side in 0..self.programs.len() {
             let (forks, ends) = self.walk(side, &case);
+            let mut last = None;
             for fork in &forks {
                 let (program, pc) = fork.place;
-                is_new |= self.taken.insert((program, pc, fork.holds));
+                let is_taken = &mut self.branches[program][pc].are_taken[usize::from(fork.holds)];
+                is_new |= !std::mem::replace(is_taken, true);
+                if fork.source != last
+                    && let Some(source) = fork.source
+                    && !self.sources.contains(&source)
+                {
+                    self.sources.push(source);
+                }
+                last = fork.source;
             }
             for fork in forks {
-                self.turn(&fork, &case);
+                self.turn(fork, &case);
             }
             for end in ends {
                 if self.cut.insert(end) && (1..=case.bytes.len()).contains(&end) {
                     let bytes = case.bytes[..end - 1].to_vec();
-                    self.waiting.push_back(Case {
-                        bytes,
-                        ..case.clone()
-                    });
+                    let case = case.clone();
+                    self.waiting.push_back(Case { bytes, ..case });
                 }
             }
         }
@@ -290,21 +323,21 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Queues packets for a branch's other outcome, unless that has occurred.
-    fn turn(&mut self, fork: &Fork, case: &Case) {
-        let (program, pc) = fork.place;
-        let Some(chain) = &fork.chain else {
+    /// Whether packets for the other outcome of a branch are to be generated.
+    fn is_turned(&self, (program, pc): ForkPlace, holds: bool) -> bool {
+        let branch = self.branches[program][pc];
+        !branch.are_taken[usize::from(!holds)]
+            && branch.turns < MAX_TURNS
+            && self.waiting.len() < MAX_WAITING
+    }
+
+    /// Queues packets for a branch's other outcome.
+    fn turn(&mut self, fork: Fork, case: &Case) {
+        let Some((test, k, chain)) = fork.turn else {
             return;
         };
-        if !self.sources.contains(&chain.source) {
-            self.sources.push(chain.source);
-        }
-        let turns = &mut self.turns[program][pc];
-        if self.taken.contains(&(program, pc, !fork.holds)) || *turns >= MAX_TURNS {
-            return;
-        }
-        *turns += 1;
-        let k = fork.operand;
+        let (program, pc) = fork.place;
+        self.branches[program][pc].turns += 1;
         let near = [
             k,
             k.wrapping_add(1),
@@ -314,7 +347,7 @@ impl<'a> Search<'a> {
             k & k.wrapping_neg(),
         ];
         for wanted in near {
-            if fork.test.holds(wanted, k) != fork.holds
+            if test.holds(wanted, k) != fork.holds
                 && let Some(value) = chain.undo(wanted)
             {
                 let mut case = case.clone();
@@ -350,13 +383,15 @@ impl<'a> Search<'a> {
                     let operand = operand.value(x);
                     let holds = test.holds(a, operand);
                     pc += usize::from(if holds { jt } else { jf });
-                    let chain = walk.chains[0].clone();
+                    let chain = walk.chains[0].as_ref();
+                    let source = chain.map(|chain| chain.source);
+                    let turned = chain.filter(|_| self.is_turned(place, holds));
+                    let turn = turned.map(|chain| (test, operand, chain.clone()));
                     forks.push(Fork {
                         place,
                         holds,
-                        test,
-                        operand,
-                        chain,
+                        source,
+                        turn,
                     });
                 }
                 Op::RetImm(_) | Op::RetA => return (forks, walk.ends),

@@ -6,6 +6,7 @@ use tamis_bpf::packet::{Ancillary, Extra, Load, Op, Program, Size};
 use tamis_fuzz::rng::Rng;
 use tamis_prover::Limits;
 
+use super::judge::MAX_STEPS;
 use super::{
     COMPARED_PACKETS, LimitReached, Outcome, Unproved, compare, optimise, passes, unproved,
 };
@@ -358,4 +359,26 @@ fn what_differs_is_never_proved() {
     }
     println!("{different} differ, {equal} are proved equal");
     assert!(different > 60 && equal > 100, "{different} {equal}");
+}
+
+/// Each packet takes all branches of such a program the same way, and each other outcome needs a packet of its own: the
+/// work would grow with the square of the length.
+#[test]
+fn the_work_of_a_comparison_is_bounded_and_takes_all_branches() {
+    const BRANCHES: u32 = 4094;
+    let branches = (0..BRANCHES).map(|k| Op::branch(Test::Eq, k, 0, 0));
+    let ops: Vec<Op> = [load(Size::Half, 12)]
+        .into_iter()
+        .chain(branches)
+        .chain([Op::RetImm(0)])
+        .collect();
+    let input = program(&ops);
+    let compared = compare([&input, &input], COMPARED_PACKETS, 1).unwrap();
+    let steps: u64 = compared.steps.iter().sum();
+    assert!(
+        steps < MAX_STEPS + 2 * input.len() as u64,
+        "{steps} instructions"
+    );
+    assert_eq!(compared.taken_outcomes, compared.outcomes);
+    assert_eq!(compared.outcomes, 4 * BRANCHES as usize);
 }
