@@ -21,14 +21,14 @@ enum Search {
 }
 
 /// A search for an input with wanted values.
-struct Hunt<'a> {
+struct Hunt<'a, const N: usize> {
     space: &'a Space,
-    functions: &'a [Function],
+    functions: &'a [Function; N],
     wanted: &'a dyn Fn(&[u32]) -> bool,
     /// The branches taken so far.
     path: Vec<(Variable, bool)>,
     /// Nodes without wanted values below them.
-    absent: HashSet<Vec<Function>>,
+    absent: HashSet<[Function; N]>,
     paths_left: usize,
     /// The count of visited nodes.
     visits: usize,
@@ -87,17 +87,17 @@ fn fix(
     if let Some(fixed) = known.get(&node) {
         return Ok(*fixed);
     }
-    let fixed = match space.kind(variable) {
-        VariableKind::Bit(tested, bit) if tested == word && mask >> bit & 1 == 1 => {
-            let next = if value >> bit & 1 == 1 { high } else { low };
-            fix(space, next, word, (mask, value), known)?
-        }
-        _ => {
-            let low = fix(space, low, word, (mask, value), known)?;
-            let high = fix(space, high, word, (mask, value), known)?;
-            space.branch(variable, low, high)?
-        }
-    };
+    if let VariableKind::Bit(tested, bit) = space.kind(variable)
+        && tested == word
+        && mask >> bit & 1 == 1
+    {
+        // To follow at most 32 bits again costs less than to remember each.
+        let next = if value >> bit & 1 == 1 { high } else { low };
+        return fix(space, next, word, (mask, value), known);
+    }
+    let low = fix(space, low, word, (mask, value), known)?;
+    let high = fix(space, high, word, (mask, value), known)?;
+    let fixed = space.branch(variable, low, high)?;
     known.insert(node, fixed);
     Ok(fixed)
 }
@@ -138,9 +138,9 @@ fn visit(space: &Space, function: Function, see: &mut impl FnMut(View)) {
 /// # Errors
 /// If more than [`Limits::max_paths`](tamis_prover::Limits::max_paths) paths with comparisons of two words had to be
 /// solved, or the caller has cancelled.
-pub fn find(
+pub fn find<const N: usize>(
     space: &Space,
-    functions: &[Function],
+    functions: &[Function; N],
     wanted: &dyn Fn(&[u32]) -> bool,
 ) -> Result<Option<Input>, LimitReached> {
     let mut hunt = Hunt {
@@ -152,20 +152,20 @@ pub fn find(
         paths_left: space.limits().max_paths,
         visits: 0,
     };
-    match hunt.search(functions.to_vec())? {
+    match hunt.search(*functions)? {
         Search::Found(input) => Ok(Some(input)),
         Search::Absent | Search::NoInput => Ok(None),
     }
 }
 
-impl Hunt<'_> {
+impl<const N: usize> Hunt<'_, N> {
     /// Continues from the current nodes of the functions.
-    fn search(&mut self, nodes: Vec<Function>) -> Result<Search, LimitReached> {
+    fn search(&mut self, nodes: [Function; N]) -> Result<Search, LimitReached> {
         self.visits += 1;
         if self.visits.is_multiple_of(VISITS_BETWEEN_CHECKS) {
             self.space.check_stop()?;
         }
-        let views: Vec<View> = nodes.iter().map(|node| self.space.view(*node)).collect();
+        let views = nodes.map(|node| self.space.view(node));
         let first = views.iter().filter_map(|view| match view {
             View::Branch { variable, .. } => Some(*variable),
             View::Leaf(_) => None,
@@ -176,10 +176,9 @@ impl Hunt<'_> {
         if self.absent.contains(&nodes) {
             return Ok(Search::Absent);
         }
-        let (low, high): (Vec<Function>, Vec<Function>) = nodes
-            .iter()
-            .map(|node| self.space.cofactors(*node, variable))
-            .unzip();
+        let cofactors = nodes.map(|node| self.space.cofactors(node, variable));
+        let low = cofactors.map(|(low, _)| low);
+        let high = cofactors.map(|(_, high)| high);
         let mut result = Search::Absent;
         for (value, next) in [(false, low), (true, high)] {
             self.path.push((variable, value));
@@ -211,24 +210,22 @@ impl Hunt<'_> {
         Ok(self.space.input_on(&self.path).is_some())
     }
 
-    /// The end of a path.
-    fn arrive(&mut self, leaves: &[View]) -> Search {
-        let value = |view: &View| match view {
-            View::Leaf(value) => Some(*value),
-            View::Branch { .. } => None,
+    /// The end of a path: all views are leaves.
+    fn arrive(&mut self, leaves: &[View; N]) -> Search {
+        let value = |view: View| match view {
+            View::Leaf(value) => value,
+            View::Branch { .. } => unreachable!("a branch has a variable"),
         };
-        let values: Vec<u32> = leaves.iter().filter_map(value).collect();
+        let values = leaves.map(value);
         if !(self.wanted)(&values) {
             return Search::Absent;
         }
         let Some(input) = self.space.input_on(&self.path) else {
             return Search::NoInput;
         };
-        let values: Vec<u32> = self
+        let values = self
             .functions
-            .iter()
-            .map(|function| self.space.value(*function, &input))
-            .collect();
+            .map(|function| self.space.value(function, &input));
         if (self.wanted)(&values) {
             Search::Found(input)
         } else {
