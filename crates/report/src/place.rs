@@ -10,8 +10,7 @@ pub fn span(origin: &Origin, sources: &Sources) -> Option<Span> {
     let (source, text) = sources
         .with_ids()
         .find_map(|(id, source)| (source.name == origin.file).then(|| (id, source.text.clone())))?;
-    let line = text.split_inclusive('\n').nth(origin.line as usize - 1)?;
-    let line_start = line.as_ptr() as usize - text.as_ptr() as usize;
+    let (line_start, line) = nth_line(&text, origin.line as usize - 1)?;
     let column = origin.column as usize - 1;
     let within = line.char_indices().nth(column).map(|(at, _)| at)?;
     let rest = &line[within..];
@@ -51,40 +50,50 @@ pub fn element_of(origin: &Origin, data: &SeccompData, sources: &Sources) -> Opt
 fn element(origin: &Origin, name: &str, sources: &Sources) -> Option<Origin> {
     let source = sources.iter().find(|source| source.name == origin.file)?;
     let first = origin.line as usize - 1;
-    for (index, line) in source.text.lines().enumerate().skip(first) {
-        // The first line of the list may have other text before its first name.
-        let skipped = match index == first {
-            true => line.char_indices().nth(origin.column as usize - 1)?.0,
-            false => 0,
-        };
-        let part = &line[skipped..];
-        let (part, is_last) = match part.split_once(']') {
-            Some((part, _)) => (part, true),
-            None => (part, false),
-        };
-        let is_list = index == first || part.trim_start().starts_with(['"', '-']) || is_last;
+    let (start_of_line, line) = nth_line(&source.text, first)?;
+    // The first line of the list may have other text before its first name.
+    let start = start_of_line + line.char_indices().nth(origin.column as usize - 1)?.0;
+    let list = &source.text[start..];
+    let (list, is_closed) = match list.split_once(']') {
+        Some((list, _)) => (list, true),
+        None => (list, false),
+    };
+    let quoted = list.find(&format!("\"{name}\""));
+    let mut at = 0;
+    for (index, part) in list.split_inclusive('\n').enumerate() {
+        let item = part.trim_start();
+        let is_last = is_closed && at + part.len() == list.len();
+        let is_list = index == 0 || item.starts_with(['"', '-']) || is_last;
         if !is_list {
             return None;
         }
-        let item = part.trim().trim_start_matches("- ");
-        let at = match part.find(&format!("\"{name}\"")) {
-            Some(at) => Some(at),
-            None => (item == name).then(|| part.len() - part.trim_start().len()),
+        let indent = part.len() - item.len();
+        let is_bare = || item.trim_end().trim_start_matches("- ") == name;
+        let found = match quoted.filter(|quoted| (at..at + part.len()).contains(quoted)) {
+            Some(quoted) => Some(quoted),
+            None if is_bare() => Some(at + indent),
+            None => None,
         };
-        if let Some(at) = at {
-            let column = line[..skipped + at].chars().count() as u32 + 1;
-            let is_dash = line[skipped + at..].starts_with("- ");
+        if let Some(found) = found {
+            let place = start + found;
+            let line_start = source.text[..place].rfind('\n').map_or(0, |end| end + 1);
+            let column = source.text[line_start..place].chars().count() as u32 + 1;
+            let is_dash = list[found..].starts_with("- ");
             return Some(Origin {
-                line: index as u32 + 1,
+                line: (first + index) as u32 + 1,
                 column: if is_dash { column + 2 } else { column },
                 ..origin.clone()
             });
         }
-        if is_last {
-            return None;
-        }
+        at += part.len();
     }
     None
+}
+
+/// A line, counted from 0, with its place in the text.
+fn nth_line(text: &str, index: usize) -> Option<(usize, &str)> {
+    let line = text.split_inclusive('\n').nth(index)?;
+    Some((line.as_ptr() as usize - text.as_ptr() as usize, line))
 }
 
 /// An origin on one line, with the name of its file escaped.
