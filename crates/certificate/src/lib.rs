@@ -4,7 +4,8 @@
 //!
 //! - the raw programs of both sides; for a policy a program straight from its rules ([`naive`]);
 //! - `claim.smt2`, that some call distinguishes the sides, for SMT solvers ([`smt`]);
-//! - `claim.cnf`, the same for one circuit of both, and `claim.lrat`, the proof that it has no solution ([`formula`]);
+//! - `claim.cnf`, the same for one circuit of both raw programs, and `claim.lrat`, the proof that it has no solution
+//!   ([`formula`]);
 //! - `table.txt`, a decision table for `tamis-check`, which shares no code with this crate ([`table`]);
 //! - `manifest`, the version of the format and the hashes, and `README`.
 //!
@@ -107,7 +108,12 @@ impl Certificate {
             steps: Ok(0),
         };
         certificate.cubes = certificate.add_table(left, right, &sides, endian, effort)?;
-        certificate.steps = certificate.add_proof(left, right, effort)?;
+        // The circuit is that of the raw programs, so that it can be made again from the certificate alone.
+        let programs = sides
+            .each_ref()
+            .map(|side| Subject::programs(&side.programs));
+        let [own_left, own_right] = programs.each_ref().map(|own| Subject::whole(own));
+        certificate.steps = certificate.add_proof(&own_left, &own_right, effort)?;
         if let (Err(_), Err(gap)) = (&certificate.cubes, &certificate.steps) {
             return Err(Uncertified::Unproved(gap.clone()));
         }
@@ -335,6 +341,8 @@ claim.smt2             some call gets different values, in SMT-LIB 2 (QF_BV); th
                            z3 claim.smt2, cvc5 claim.smt2 or bitwuzla claim.smt2
 claim.cnf, claim.lrat  the same as a circuit of gates, in DIMACS, and the proof in LRAT that it has no solution
                            lrat-check claim.cnf claim.lrat
+                       the circuit is that of these programs if tamis makes it again from them:
+                           tamis prove left.bpf right.bpf --certify again && cmp claim.cnf again/claim.cnf
 manifest               the version of the format, and the hashes
                            sha256sum -c manifest
 
