@@ -8,9 +8,10 @@ use std::error::Error;
 use std::fmt;
 
 use tamis_abi::{Action, ActionKind, Arch};
+use tamis_policy::explicit;
 use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
 
-use crate::{Operation, explicit};
+use crate::Operation;
 
 /// The most rules of a section of the result.
 pub const MAX_RULES: usize = 100_000;

@@ -24,7 +24,6 @@
 #![forbid(unsafe_code)]
 
 mod combine;
-mod explicit;
 mod function;
 mod installation;
 mod origin;

@@ -50,6 +50,7 @@ pub struct Loaded {
 const CHECKS: IncludingLanguage<Statement> = IncludingLanguage {
     file: "a file of checks",
     parse: parser::parse,
+    foreign: None,
 };
 
 /// A loader that also finds the embedded files of checks.
@@ -83,7 +84,8 @@ pub fn load(
         _ => Placed::Statement(statement),
     };
     let mut loader = WithStandard(loader);
-    let statements = expand(&CHECKS, sources, root, &mut loader, &mut place, &mut sink);
+    let expanded = expand(&CHECKS, sources, root, &mut loader, &mut place, &mut sink);
+    let statements = expanded.statements;
     let arches: Vec<Arch> = Arch::all().collect();
     let mut loading = Loading {
         checks: Checks {

@@ -1,4 +1,5 @@
-//! The explicit rules of a section: those that an overlay takes from a later part.
+//! The explicit rules of a section: those that an overlay takes from a later part, and an `include` of the tamis language
+//! from a file in another one.
 //!
 //! A default has two more forms besides [`Section::default`]: `unknown` of the tamis language is a rule for exactly the
 //! numbers without a name, and front ends add the `ENOSYS` tail of container runtimes, a rule without a place in the text
@@ -8,7 +9,7 @@ use tamis_abi::{Arch, syscall};
 use tamis_rules::{IntervalSet, Rule, Section};
 
 /// The explicit rules, in order.
-pub(crate) fn rules(section: &Section) -> Vec<Rule> {
+pub fn rules(section: &Section) -> Vec<Rule> {
     let rules = section.rules.iter();
     rules
         .filter(|rule| !is_default(section.arch, rule))

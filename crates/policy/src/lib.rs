@@ -14,6 +14,7 @@
 mod budget;
 pub mod code;
 pub mod embedded;
+pub mod explicit;
 #[cfg(feature = "languages")]
 pub mod firecracker;
 pub mod front_end;

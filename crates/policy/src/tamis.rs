@@ -8,12 +8,13 @@
 //! ```
 //!
 //! The grammar and the rules are in `docs/book/language.md`. The stages, one file each: [`parse()`] runs them;
-//! `lexer` and `parser` build the [`ast`]; `include` merges files and selects blocks by `parameters`; `names` and `value` resolve words; `condition`
+//! `lexer` and `parser` build the [`ast`]; `include` merges files (`foreign` reads those of other languages) and selects blocks by `parameters`; `names` and `value` resolve words; `condition`
 //! and `lower` build the ruleset.
 
 pub mod ast;
 pub mod code;
 mod condition;
+mod foreign;
 pub mod include;
 mod lexer;
 mod lower;
@@ -161,7 +162,7 @@ fn parse_expanded(
     let mut sink = Sink::new(options.strict);
     let mut parameters = Parameters::new(&options.choices);
     let mut place = |statement, sink: &mut Sink| parameters.place(statement, sink);
-    let statements = include::expand(
+    let expanded = include::expand(
         &include::POLICIES,
         sources,
         root,
@@ -172,7 +173,10 @@ fn parse_expanded(
     if !sink.has_failed() {
         parameters.finish(&mut sink);
     }
-    let ruleset = lower::ruleset(&statements, options, sources, &mut sink);
+    let statements = expanded.statements;
+    let arches = lower::arches(&statements, options);
+    let foreign = foreign::read(&expanded.foreign, &arches, sources, loader, &mut sink);
+    let ruleset = lower::ruleset(&statements, &foreign, options, sources, &mut sink);
     let is_arch = |statement: &Statement| matches!(statement.kind, StatementKind::Arch(_));
     let states_arches = statements.iter().any(is_arch);
     (Parsed::new(ruleset, sink.into_diagnostics()), states_arches)

@@ -1,16 +1,18 @@
 //! Replaces `include` statements with the included files, and selected blocks with their statements.
 //!
 //! A file counts once: a second include adds nothing. This can't change the meaning, since the rules are already
-//! present earlier and the first match decides. A file that includes itself is an error.
+//! present earlier and the first match decides. A file that includes itself is an error. The files of other languages are
+//! only found here: [`foreign`](super::foreign) reads them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use tamis_diag::{Diagnostic, SourceId, Sources, Span};
 
-use super::ast::{Name, Policy, Statement};
+use super::ast::{Name, Policy, Statement, StatementKind};
 use super::{lexer, parser};
 use crate::code;
+use crate::front_end::{self, FrontEnd};
 use crate::included::{first_mistake, help_to_find, not_of_language};
 use crate::limits::{MAX_INCLUDE_DEPTH, MAX_SOURCE_BYTES};
 use crate::loader::Loader;
@@ -23,6 +25,26 @@ pub struct IncludingLanguage<S> {
     pub file: &'static str,
     /// Parses the statements of one file.
     pub parse: fn(SourceId, &str, &mut Sink) -> Vec<S>,
+    /// The statement that stands for an included file in another language; `None` if there are none.
+    pub foreign: Option<fn(Name) -> S>,
+}
+
+/// An included file in another language.
+#[derive(Clone, Copy, Debug)]
+pub struct ForeignFile {
+    /// The path in the `include` statement.
+    pub(super) path: Span,
+    pub(super) source: SourceId,
+    pub(super) front_end: &'static FrontEnd,
+}
+
+/// The statements of a file and of those that it includes.
+#[derive(Debug)]
+pub struct Expanded<S> {
+    /// In order, with one for each file in another language.
+    pub statements: Vec<S>,
+    /// Those files.
+    pub foreign: Vec<ForeignFile>,
 }
 
 /// Policies in the tamis language.
@@ -32,6 +54,10 @@ pub(super) const POLICIES: IncludingLanguage<Statement> = IncludingLanguage {
         let Policy { statements } = parser::parse(source, text, sink);
         statements
     },
+    foreign: Some(|path| Statement {
+        span: path.span,
+        kind: StatementKind::Include(path),
+    }),
 };
 
 /// What a statement contributes.
@@ -58,7 +84,7 @@ pub fn expand<S>(
     loader: &mut dyn Loader,
     place: &mut Place<'_, S>,
     sink: &mut Sink,
-) -> Vec<S> {
+) -> Expanded<S> {
     let mut expansion = Expansion {
         language,
         sources,
@@ -69,9 +95,20 @@ pub fn expand<S>(
         done: HashSet::new(),
         source_bytes: 0,
         statements: Vec::new(),
+        foreign: Vec::new(),
     };
     expansion.file(root, None);
-    expansion.statements
+    Expanded {
+        statements: expansion.statements,
+        foreign: expansion.foreign,
+    }
+}
+
+/// The language of a file that has the extension and the look of one other than tamis.
+fn other_language(name: &str, text: &str) -> Option<&'static FrontEnd> {
+    let found = front_end::of_file(name, text)?;
+    let is_other = found.name != super::FRONT_END.name && !parser::recognises(text);
+    (is_other && (found.recognises)(text)).then_some(found)
 }
 
 struct Expansion<'a, S> {
@@ -86,6 +123,7 @@ struct Expansion<'a, S> {
     done: HashSet<Arc<str>>,
     source_bytes: usize,
     statements: Vec<S>,
+    foreign: Vec<ForeignFile>,
 }
 
 impl<S> Expansion<'_, S> {
@@ -181,6 +219,18 @@ impl<S> Expansion<'_, S> {
         let own = loaded.text.strip_prefix('\u{feff}').unwrap_or(&loaded.text);
         let source = self.sources.add(loaded.name, own);
         let text = self.sources.get(source).text.clone();
+        if let Some(statement) = self.language.foreign
+            && let Some(front_end) = other_language(self.sources.name(source), &text)
+        {
+            self.done.insert(self.sources.name(source).clone());
+            self.foreign.push(ForeignFile {
+                path: path.span,
+                source,
+                front_end,
+            });
+            self.statements.push(statement(path.clone()));
+            return;
+        }
         let lex = |sink: &mut Sink| drop(lexer::tokens(source, &text, sink));
         match first_mistake(lex) {
             Some(mistake) => self.refuse(source, path.span, mistake),

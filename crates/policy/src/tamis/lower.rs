@@ -18,6 +18,7 @@ use tamis_rules::{
 use super::TamisOptions;
 use super::ast::{Answer, Fallback, Name, Statement, StatementKind, Target, TargetKind, Value};
 use super::condition::Context;
+use super::foreign::ForeignRules;
 use super::names::{Checked, Names, unknown_call};
 use super::value::Scope;
 use crate::code;
@@ -30,6 +31,7 @@ use signature::Width;
 /// The ruleset of a policy; `None` if an error was reported.
 pub(super) fn ruleset(
     statements: &[Statement],
+    foreign: &ForeignRules,
     options: &TamisOptions,
     sources: &Sources,
     sink: &mut Sink,
@@ -42,6 +44,7 @@ pub(super) fn ruleset(
     let selection = header::selection(statements, options, sink)?;
     let mut lowering = Lowering {
         sources,
+        foreign,
         names: Names::new(&selection.arches),
         sections: selection.arches.iter().copied().map(Draft::new).collect(),
         selection,
@@ -61,6 +64,12 @@ pub(super) fn ruleset(
     lowering.finish()
 }
 
+/// The architectures of a policy; the mistakes in its choice are reported by [`ruleset`].
+pub(super) fn arches(statements: &[Statement], options: &TamisOptions) -> Vec<Arch> {
+    let selection = header::selection(statements, options, &mut Sink::new(false));
+    selection.map_or_else(Vec::new, |selection| selection.arches)
+}
+
 /// The error for a policy without statements.
 fn empty_policy() -> Diagnostic {
     Diagnostic::error(code::EMPTY_POLICY, "the policy is empty")
@@ -71,7 +80,7 @@ fn empty_policy() -> Diagnostic {
 /// Reports a policy that has only definitions.
 fn check_says_something(statements: &[Statement], sink: &mut Sink) {
     let says_something = statements.iter().any(|statement| match &statement.kind {
-        StatementKind::Rule(..) | StatementKind::On(..) => true,
+        StatementKind::Rule(..) | StatementKind::On(..) | StatementKind::Include(_) => true,
         StatementKind::Fallback(fallback, _) => *fallback == Fallback::Default,
         _ => false,
     });
@@ -90,6 +99,7 @@ fn check_says_something(statements: &[Statement], sink: &mut Sink) {
 
 struct Lowering<'a> {
     sources: &'a Sources,
+    foreign: &'a ForeignRules,
     selection: Selection,
     names: Names,
     /// One draft per selected architecture. A scope is a list of indices into it.
@@ -108,8 +118,8 @@ impl Lowering<'_> {
         match &statement.kind {
             // Evaluated by the header.
             StatementKind::Arch(_) if is_top => {}
-            // Already expanded; only those inside a block remain, where they are rejected.
-            StatementKind::Include(_) if is_top => {}
+            // Files in this language are expanded; those inside a block remain, where they are rejected.
+            StatementKind::Include(path) if is_top => self.include(path, scope),
             StatementKind::Let(name, constant) if is_top => {
                 self.names.define_constant(name, constant, self.sink);
             }
@@ -149,6 +159,19 @@ impl Lowering<'_> {
             StatementKind::Rule(answer, targets) => {
                 self.rule(answer, targets, statement.span, scope);
             }
+        }
+    }
+
+    /// The rules of a file in another language.
+    fn include(&mut self, path: &Name, scope: &[usize]) {
+        for &index in scope {
+            let rules = self.foreign.at(path.span, self.sections[index].arch);
+            self.rules += rules.len();
+            if self.rules > MAX_RULES {
+                self.sink.stop(too_many("rules", MAX_RULES, path.span));
+                return;
+            }
+            self.sections[index].rules.extend_from_slice(rules);
         }
     }
 
