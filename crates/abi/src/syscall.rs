@@ -8,6 +8,9 @@ use crate::arch::Arch;
 use crate::generated::syscalls::{NAME_COUNT, NAMES, table};
 use crate::kernel_version::KernelVersion;
 
+/// The newest kernel whose calls are in the tables.
+pub const NEWEST_KERNEL: KernelVersion = KernelVersion::new(7, 2);
+
 /// A system call number as a filter sees it: unsigned, with bit 30 set for x32 and with the base of
 /// its convention for MIPS (o32 4000, n64 5000, n32 6000).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

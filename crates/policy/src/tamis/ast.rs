@@ -2,7 +2,7 @@
 //!
 //! Comments are dropped. [`super::print`] turns a tree back into text.
 
-use tamis_abi::ActionKind;
+use tamis_abi::{ActionKind, KernelVersion};
 use tamis_diag::Span;
 use tamis_rules::{CmpOp, Part, VariableWidth};
 
@@ -38,6 +38,8 @@ pub enum StatementKind {
     Arch(Vec<Name>),
     /// `default`, `bad-arch` or `unknown` with an action.
     Fallback(Fallback, Answer),
+    /// `known-until linux 6.18`: calls of later kernels get `ENOSYS` unless a rule decides them.
+    KnownUntil(KernelVersion),
     /// `include "file"`
     Include(Name),
     /// `let NAME = …`

@@ -94,4 +94,9 @@ tamis_diag::codes! { TAMIS;
     UNKNOWN_PARAMETER_VALUE = "TM0229", "unknown value of a parameter",
         "A parameter has one of the values that its declaration lists. A `when` block for any other value \
          would never count, and a filter for it cannot be compiled.";
+    KNOWN_UNTIL = "TM0230", "`known-until` names no kernel",
+        "`known-until linux 6.18` says which kernel's calls the policy has considered. Calls that came with a later \
+         release, and numbers without a name, get ENOSYS unless a rule decides them, so programs fall back to older \
+         calls. The version is a release of Linux, two numbers: calls come neither with a patch level nor with a \
+         C library. A release that is newer than the tables is a warning: its calls are unknown numbers.";
 }

@@ -17,7 +17,7 @@ pub(super) enum TokenKind {
     Name,
     /// `@basic-io`.
     SetName,
-    /// `42`, `0x2a`: begins with a digit, not necessarily a valid number.
+    /// `42`, `0x2a`, a version such as `6.18`: begins with a digit, not necessarily a valid number.
     Number,
     /// `"file.tamis"`, quotes included.
     Text,
@@ -105,6 +105,10 @@ fn token(cursor: &mut Cursor<'_>, first: char) -> TokenKind {
         }
         '0'..='9' => {
             cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+            while begins_fraction(cursor.rest().as_bytes()) {
+                cursor.take_char();
+                cursor.take_while(|c| c.is_ascii_digit());
+            }
             TokenKind::Number
         }
         '"' => {
@@ -123,6 +127,11 @@ fn token(cursor: &mut Cursor<'_>, first: char) -> TokenKind {
             }
         },
     }
+}
+
+/// Whether a text continues a version: a single dot and a digit.
+fn begins_fraction(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'.', digit, ..] if digit.is_ascii_digit())
 }
 
 /// The length of a name: words joined by single hyphens.

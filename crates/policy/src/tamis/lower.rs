@@ -9,7 +9,7 @@ mod section;
 
 use std::ops::RangeInclusive;
 
-use tamis_abi::{Action, Arch, signature, syscall};
+use tamis_abi::{Action, Arch, KernelVersion, signature, syscall};
 use tamis_diag::{Diagnostic, Severity, Sources, Span};
 use tamis_rules::{
     IntervalSet, OperandSource, Origin, Part, Predicate, Rule, Ruleset, Section, Test,
@@ -49,6 +49,7 @@ pub(super) fn ruleset(
         sections: selection.arches.iter().copied().map(Draft::new).collect(),
         selection,
         bad_arch: None,
+        known_until: None,
         targets: 0,
         rules: 0,
         sink,
@@ -105,6 +106,7 @@ struct Lowering<'a> {
     /// One draft per selected architecture. A scope is a list of indices into it.
     sections: Vec<Draft>,
     bad_arch: Option<(Action, Span)>,
+    known_until: Option<(KernelVersion, Span)>,
     /// The count of targets.
     targets: usize,
     /// The count of rules.
@@ -136,8 +138,12 @@ impl Lowering<'_> {
                 }
             }
             StatementKind::Fallback(Fallback::BadArch, answer) if is_top => self.bad_arch(answer),
+            StatementKind::KnownUntil(version) if is_top => {
+                self.known_until(*version, statement.span);
+            }
             StatementKind::Fallback(Fallback::BadArch, _)
             | StatementKind::Arch(_)
+            | StatementKind::KnownUntil(_)
             | StatementKind::Include(_)
             | StatementKind::Let(..)
             | StatementKind::Variable(_)
@@ -186,6 +192,28 @@ impl Lowering<'_> {
             return;
         }
         self.bad_arch = Some((action, answer.span));
+    }
+
+    fn known_until(&mut self, version: KernelVersion, span: Span) {
+        if let Some((_, earlier)) = self.known_until {
+            self.sink.report(stated_twice("known-until", span, earlier));
+            return;
+        }
+        self.known_until = Some((version, span));
+        if version > syscall::NEWEST_KERNEL {
+            let newest = syscall::NEWEST_KERNEL;
+            self.sink.report(
+                Diagnostic::warning(
+                    code::KNOWN_UNTIL,
+                    format!("Linux {version} is newer than {newest}, the newest known"),
+                )
+                .label(span, "")
+                .note(format!(
+                    "calls that came after {newest} have no name here and get ENOSYS like unknown numbers"
+                ))
+                .help(format!("write `known-until linux {newest}`, or update tamis")),
+            );
+        }
     }
 
     fn fallback(
@@ -485,7 +513,7 @@ impl Lowering<'_> {
         let sections: Vec<Section> = self
             .sections
             .into_iter()
-            .map(|draft| draft.finish(self.sources, self.sink))
+            .map(|draft| draft.finish(self.known_until, self.sources, self.sink))
             .collect();
         let bad_arch = self
             .bad_arch

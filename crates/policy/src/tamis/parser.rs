@@ -14,6 +14,7 @@
 
 mod choice;
 mod expression;
+mod kernel;
 
 pub use expression::is_constant_name;
 
@@ -32,8 +33,18 @@ use crate::limits::MAX_NESTING;
 use crate::sink::Sink;
 
 /// The words that begin statements, in addition to the verbs of rules.
-const STATEMENT_WORDS: [&str; 10] = [
-    "arch", "default", "bad-arch", "unknown", "include", "let", "set", "on", "param", "when",
+const STATEMENT_WORDS: [&str; 11] = [
+    "arch",
+    "default",
+    "bad-arch",
+    "unknown",
+    "known-until",
+    "include",
+    "let",
+    "set",
+    "on",
+    "param",
+    "when",
 ];
 
 /// Parses one file; errors are reported to the sink, and their statements are omitted.
@@ -150,6 +161,7 @@ impl<'a> Parser<'a> {
                 "default" => self.fallback(Fallback::Default)?,
                 "bad-arch" => self.fallback(Fallback::BadArch)?,
                 "unknown" => self.fallback(Fallback::Unknown)?,
+                "known-until" => self.known_until()?,
                 "include" => {
                     self.advance();
                     StatementKind::Include(self.quoted("a file name in quotes")?)

@@ -44,6 +44,11 @@ fn print_kind(text: &mut String, kind: &StatementKind, indent: &str) {
             vec![],
             String::new(),
         ),
+        StatementKind::KnownUntil(version) => (
+            format!("known-until linux {version}"),
+            vec![],
+            String::new(),
+        ),
         StatementKind::Include(path) => (format!("include \"{path}\""), vec![], String::new()),
         StatementKind::Let(name, Constant::Value(value)) => {
             (format!("let {name} = {value}"), vec![], String::new())

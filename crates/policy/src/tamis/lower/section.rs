@@ -1,6 +1,6 @@
 //! A draft section: the rules of one architecture so far.
 
-use tamis_abi::{Action, Arch, syscall};
+use tamis_abi::{Action, Arch, KernelVersion, errno, syscall};
 use tamis_diag::{Diagnostic, Sources, Span};
 use tamis_rules::{IntervalSet, Predicate, Rule, Section};
 
@@ -100,7 +100,12 @@ impl Draft {
     }
 
     /// The finished section.
-    pub(super) fn finish(mut self, sources: &Sources, sink: &mut Sink) -> Section {
+    pub(super) fn finish(
+        mut self,
+        known_until: Option<(KernelVersion, Span)>,
+        sources: &Sources,
+        sink: &mut Sink,
+    ) -> Section {
         let [block, top] = self.default;
         let default = block
             .or(top)
@@ -111,6 +116,15 @@ impl Draft {
                 syscalls: self.unnamed(),
                 when: Predicate::True,
                 action,
+                origin: Some(crate::origin(sources, span)),
+            });
+        }
+        if let Some((version, span)) = known_until {
+            // The last rule: calls that the policy names keep the action of their own rule.
+            self.rules.push(Rule {
+                syscalls: self.later(version).union(&self.unnamed()),
+                when: Predicate::True,
+                action: Action::errno(errno::enosys(self.arch)),
                 origin: Some(crate::origin(sources, span)),
             });
         }
@@ -126,6 +140,13 @@ impl Draft {
     fn unnamed(&self) -> IntervalSet<u32> {
         let named: IntervalSet<u32> = syscall::all(self.arch).map(|(nr, _)| nr.0).collect();
         Section::domain(self.arch).difference(&named)
+    }
+
+    /// The calls that came after a kernel.
+    fn later(&self, version: KernelVersion) -> IntervalSet<u32> {
+        let is_later = |nr| syscall::since(self.arch, nr).is_some_and(|since| since > version);
+        let calls = syscall::all(self.arch).filter(|(nr, _)| is_later(*nr));
+        calls.map(|(nr, _)| nr.0).collect()
     }
 
     /// Warns if a restricted call can be made through `socketcall` or `ipc`.
