@@ -123,19 +123,19 @@ impl Target {
         }
     }
 
-    /// The names and numbers of the calls on an architecture. A number without a name is that of a target by number.
-    pub(crate) fn numbers(&self, arch: Arch) -> Vec<(Option<&'static str>, u32)> {
+    /// The calls on an architecture: the name and number of each, or ranges of numbers without a name.
+    pub(crate) fn numbers(&self, arch: Arch) -> Vec<(Option<&'static str>, (u32, u32))> {
         match &self.calls {
             Calls::Named(names) => names
                 .iter()
-                .filter_map(|name| Some((Some(*name), syscall::number(arch, name)?.0)))
+                .filter_map(|name| {
+                    let nr = syscall::number(arch, name)?.0;
+                    Some((Some(*name), (nr, nr)))
+                })
                 .collect(),
             Calls::Numbers(numbers) => {
                 let ranges = numbers.intervals().iter();
-                ranges
-                    .flat_map(|(first, last)| *first..=*last)
-                    .map(|number| (None, number))
-                    .collect()
+                ranges.map(|range| (None, *range)).collect()
             }
         }
     }
@@ -162,8 +162,17 @@ impl Checks {
     }
 
     /// The text of a call of a target in the language of policies, without constants that the checks define.
-    pub(crate) fn text(&self, target: &Target, name: Option<&str>, nr: u32) -> String {
-        let call = name.map_or_else(|| format!("nr {nr}"), str::to_owned);
+    pub(crate) fn text(
+        &self,
+        target: &Target,
+        name: Option<&str>,
+        (first, last): (u32, u32),
+    ) -> String {
+        let numbers = match first == last {
+            true => format!("nr {first}"),
+            false => format!("nr {first}..{last}"),
+        };
+        let call = name.map_or(numbers, str::to_owned);
         match &target.when {
             Some(when) => format!("{call}({})", with_constants(when, &self.constants)),
             None => call,

@@ -16,6 +16,7 @@ use crate::ast::Relation;
 use crate::checks::{Check, Checks, Claim};
 use crate::judge::{EXECUTED, Judge};
 use crate::region::{both, either, values_where, without};
+use crate::seek::Sought;
 
 /// A check with the function of its reference.
 #[derive(Clone, Copy)]
@@ -87,7 +88,7 @@ impl Judge<'_> {
     /// # Errors
     /// If the diagrams exceed the limits.
     pub fn reference(&mut self, reference: &Subject<'_>) -> Limited<Function> {
-        self.space.subject(reference)
+        self.shared.space.subject(reference)
     }
 
     /// The rules with calls that no check constrains, in the order of their places.
@@ -99,7 +100,7 @@ impl Judge<'_> {
         ruleset: &Ruleset,
         constraints: &[Constraint<'_>],
     ) -> Limited<Vec<Uncovered>> {
-        let fixed = self.fixed(constraints)?;
+        let fixed = self.fixed(ruleset, constraints)?;
         let mut rules: BTreeMap<RuleKey, Calls> = BTreeMap::new();
         for section in ruleset.sections() {
             for (nr, name) in numbers(section) {
@@ -124,7 +125,11 @@ impl Judge<'_> {
     }
 
     /// The parts that checks of calls fix.
-    fn fixed(&mut self, constraints: &[Constraint<'_>]) -> Limited<FixedByNumber> {
+    fn fixed(
+        &mut self,
+        ruleset: &Ruleset,
+        constraints: &[Constraint<'_>],
+    ) -> Limited<FixedByNumber> {
         let mut fixed = FixedByNumber::new();
         for Constraint { checks, check, .. } in constraints {
             if let Claim::Cached(names) = &check.claim {
@@ -141,15 +146,15 @@ impl Judge<'_> {
                     Claim::Always(_) => self.as_passed(&sought)?,
                     _ => sought.region,
                 };
-                let own = fixed
-                    .entry((sought.arch, sought.nr))
-                    .or_insert(Fixed::NOTHING);
-                let part = match &check.claim {
-                    Claim::Never { .. } => &mut own.denied,
-                    Claim::Always(_) => &mut own.executed,
-                    _ => &mut own.exact,
-                };
-                *part = either(&mut self.space, *part, region)?;
+                for nr in numbers_of(ruleset, &sought) {
+                    let own = fixed.entry((sought.arch, nr)).or_insert(Fixed::NOTHING);
+                    let part = match &check.claim {
+                        Claim::Never { .. } => &mut own.denied,
+                        Claim::Always(_) => &mut own.executed,
+                        _ => &mut own.exact,
+                    };
+                    *part = either(&mut self.shared.space, *part, region)?;
+                }
             }
         }
         Ok(fixed)
@@ -173,9 +178,9 @@ impl Judge<'_> {
             if selected.is_some_and(|arches| !arches.contains(&arch)) {
                 continue;
             }
-            let of_arch = with_word(&mut self.space, reference, Word::ARCH, arch.audit())?;
-            let answers = with_word(&mut self.space, of_arch, Word::NR, nr)?;
-            let space = &mut self.space;
+            let of_arch = with_word(&mut self.shared.space, reference, Word::ARCH, arch.audit())?;
+            let answers = with_word(&mut self.shared.space, of_arch, Word::NR, nr)?;
+            let space = &mut self.shared.space;
             match relation {
                 Relation::Stricter => {
                     let stricter = values_where(space, answers, &|ret| ret != Action::ALLOW.ret())?;
@@ -204,9 +209,9 @@ impl Judge<'_> {
         let mut undecided = Function::TRUE;
         let matching = section.rules.iter().enumerate();
         for (index, rule) in matching.filter(|(_, rule)| rule.syscalls.contains(nr)) {
-            let matches = self.space.condition(&rule.when)?;
-            let decides = both(&mut self.space, matches, undecided)?;
-            let others = without(&mut self.space, undecided, matches)?;
+            let matches = self.shared.space.condition(&rule.when)?;
+            let decides = both(&mut self.shared.space, matches, undecided)?;
+            let others = without(&mut self.shared.space, undecided, matches)?;
             let mutations = match rule.action.kind.executes() {
                 true => [self.not_yet_executed(section.arch, nr, others)?, decides],
                 false => [decides, Function::FALSE],
@@ -237,8 +242,8 @@ impl Judge<'_> {
     /// The part of calls that is not executed.
     fn not_yet_executed(&mut self, arch: Arch, nr: u32, part: Function) -> Limited<Function> {
         let fate = self.at(arch, nr)?.fate;
-        let other = values_where(&mut self.space, fate, &|own| own != EXECUTED)?;
-        both(&mut self.space, part, other)
+        let other = values_where(&mut self.shared.space, fate, &|own| own != EXECUTED)?;
+        both(&mut self.shared.space, part, other)
     }
 
     /// Whether a check fails after a rule is relaxed for the first part, or tightened for the second.
@@ -253,7 +258,7 @@ impl Judge<'_> {
             (tightened, fixed.exact),
         ];
         for (changed, fixed) in overlaps {
-            if both(&mut self.space, changed, fixed)? != Function::FALSE {
+            if both(&mut self.shared.space, changed, fixed)? != Function::FALSE {
                 return Ok(true);
             }
         }
@@ -295,6 +300,17 @@ fn key(rule: &Rule, arch: Arch, index: usize) -> RuleKey {
     }
 }
 
+/// The numbers of a ruleset that a check concerns.
+fn numbers_of(ruleset: &Ruleset, sought: &Sought) -> Vec<u32> {
+    if sought.nr == sought.last {
+        return vec![sought.nr];
+    }
+    let numbers = ruleset.section(sought.arch).map(numbers);
+    let numbers = numbers.into_iter().flatten().map(|(nr, _)| nr);
+    let is_concerned = |nr: &u32| (sought.nr..=sought.last).contains(nr);
+    numbers.filter(is_concerned).collect()
+}
+
 /// The numbers of an architecture that have names, and one of the others as an example if a rule concerns any.
 fn numbers(section: &Section) -> Vec<(u32, &'static str)> {
     let arch = section.arch;
@@ -318,10 +334,10 @@ mod tests {
     use tamis_policy::loader::NoIncludes;
     use tamis_policy::tamis;
     use tamis_prover::{Limits, Stop};
-    use tamis_rules::Predicate;
+    use tamis_rules::{IntervalSet, Predicate};
 
     use super::*;
-    use crate::{Resources, Verdict, load};
+    use crate::{Resources, Shared, Verdict, load};
 
     const POLICY: &str = "arch x86_64, x86\ndefault deny\nallow read, write, close\n\
         allow socket(family == AF_UNIX)\nerrno(ENOSYS) clone3, openat2\n\
@@ -364,6 +380,40 @@ mod tests {
             section.rules.insert(index, rule.clone());
         }
         Ruleset::new(sections, ruleset.bad_arch).unwrap()
+    }
+
+    #[test]
+    fn judges_that_share_decide_as_judges_alone() {
+        let (whole, checks) = (subject(), checks());
+        let mut subjects = vec![whole.clone()];
+        for section in whole.sections() {
+            for action in [Action::ALLOW, Action::errno(1), Action::errno(38)] {
+                for nr in [0, 1, 16, 41, 54, 221, 359, 435] {
+                    let rule = Rule {
+                        syscalls: IntervalSet::single(nr),
+                        when: Predicate::True,
+                        action,
+                        origin: None,
+                    };
+                    subjects.push(with(&whole, section.arch, 0, &rule));
+                }
+            }
+        }
+        let mut shared = Shared::new(Limits::default(), Stop::default());
+        let mut fails = 0;
+        for ruleset in &subjects {
+            let subject = Subject::Ruleset(ruleset);
+            let mut judge = Judge::among(subject, Arch::X86_64, shared).unwrap();
+            let limits = Limits::default();
+            let mut alone = Judge::new(subject, Arch::X86_64, limits, Stop::default()).unwrap();
+            for check in &checks.all {
+                let own = judge.check(&checks, check, &Resources::NONE).verdict;
+                assert_eq!(own, alone.check(&checks, check, &Resources::NONE).verdict);
+                fails += usize::from(own == Verdict::Fails);
+            }
+            shared = judge.into_shared();
+        }
+        assert!(fails > 0, "no subject contradicts a check");
     }
 
     /// The lines and calls of rules for which no mutated policy makes a check fail, by judging each of them.

@@ -4,7 +4,7 @@
 //! concerns, the part of the function is compared with the condition of the check. Each example is evaluated again by
 //! the reference evaluators.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tamis_abi::call::describe_briefly;
 use tamis_abi::{Action, Arch, Word};
@@ -14,9 +14,9 @@ use tamis_prover::{Function, LimitReached, Limited, Limits, Pair, Scope, Space, 
 use tamis_rules::{Cause, Input, Predicate};
 
 use crate::ast::Relation;
-use crate::checks::{Check, Checks, Claim, Part};
+use crate::checks::{Check, Checks, Claim, Part, Target};
 use crate::outcome::{Decider, Example, Outcome, Verdict, Violation, Way};
-use crate::region::{both, map, passed_by_programs, values_where, without};
+use crate::region::{both, map, passed_by_programs, runs, values_where, without};
 use crate::seek::{Rows, Sought};
 
 /// The most calls that are listed for a check.
@@ -38,6 +38,9 @@ pub(crate) struct AtNumber {
     pub(crate) fate: Function,
 }
 
+/// A call by name and number, or numbers with the same function, the first and the last.
+type Named = (Option<&'static str>, (u32, u32));
+
 /// The programs that the kernel runs, or the reason why there are none.
 pub type Programs<'r> = &'r dyn Fn() -> Result<&'r [Program], String>;
 
@@ -58,21 +61,55 @@ impl Resources<'_, '_> {
     };
 }
 
+/// What the judges of several similar subjects share: their diagrams, and the checks that held.
+pub struct Shared {
+    pub(crate) space: Space,
+    /// The conditions that arguments are as programs pass them.
+    passed: HashMap<(Arch, Option<&'static str>), Function>,
+    pub(crate) rows: Rows,
+    /// By the address of the check, and the architectures of the subject.
+    held: HashMap<(usize, Vec<Arch>), Held>,
+    /// Whether there are further subjects.
+    is_for_several: bool,
+    stop: Stop,
+}
+
+/// The parts of subjects for which a check held.
+struct Held {
+    /// The numbers that the check concerns.
+    numbers: Vec<(Arch, u32)>,
+    /// Their functions, of each subject.
+    functions: HashSet<Vec<Function>>,
+}
+
+impl Shared {
+    /// For the first of several subjects.
+    pub fn new(limits: Limits, stop: Stop) -> Shared {
+        Shared {
+            space: Space::stoppable(limits, stop.clone()),
+            passed: HashMap::new(),
+            rows: Rows::new(),
+            held: HashMap::new(),
+            is_for_several: true,
+            stop,
+        }
+    }
+}
+
 /// Decides checks for one subject.
 pub struct Judge<'a> {
     subject: Subject<'a>,
-    pub(crate) space: Space,
+    pub(crate) shared: Shared,
     function: Function,
-    fate: Function,
     /// The architectures that the subject names.
     own: Vec<Arch>,
     /// Those, and the other architectures of the same machines.
     all: Vec<Arch>,
     known: HashMap<(Arch, u32), AtNumber>,
-    by_arch: HashMap<Arch, (Function, Function)>,
-    pub(crate) rows: Rows,
+    by_arch: HashMap<Arch, Function>,
+    /// The calls that were found, by their names, numbers and conditions.
+    found: HashMap<(Arch, Option<&'static str>, u32, Function), Input>,
     assumed: Arch,
-    stop: Stop,
 }
 
 /// Calls of one number that contradict a check.
@@ -93,10 +130,15 @@ struct Found {
 }
 
 impl Found {
+    /// Whether no further call is listed.
+    fn is_full(&self) -> bool {
+        self.violations.len() == MAX_VIOLATIONS
+    }
+
     fn add(&mut self, violation: Violation) {
-        match self.violations.len() < MAX_VIOLATIONS {
-            true => self.violations.push(violation),
-            false => self.further += 1,
+        match self.is_full() {
+            true => self.further += 1,
+            false => self.violations.push(violation),
         }
     }
 
@@ -156,42 +198,73 @@ impl<'a> Judge<'a> {
         limits: Limits,
         stop: Stop,
     ) -> Limited<Judge<'a>> {
-        let mut space = Space::stoppable(limits, stop.clone());
-        let function = space.subject(&subject)?;
-        let fate = map(&mut space, function, &fate, &mut HashMap::new())?;
-        let mut own = named_arches(&subject, &space, function);
-        if own.is_empty() {
-            own.push(assumed);
-        }
-        let mut all = own.clone();
-        for arch in own.iter().flat_map(|arch| arch.with_compat()) {
-            if !all.contains(arch) {
-                all.push(*arch);
-            }
-        }
-        Ok(Judge {
-            subject,
-            space,
-            function,
-            fate,
-            own,
-            all,
-            known: HashMap::new(),
-            by_arch: HashMap::new(),
-            rows: Rows::new(),
-            assumed,
-            stop,
-        })
+        let shared = Shared {
+            is_for_several: false,
+            ..Shared::new(limits, stop)
+        };
+        Judge::among(subject, assumed, shared)
     }
 
-    /// The judge of another subject, within the same limits.
-    pub(crate) fn of_other<'o>(&self, subject: Subject<'o>) -> Limited<Judge<'o>> {
-        Judge::new(
+    /// The judge of one of several similar subjects.
+    ///
+    /// # Errors
+    /// If the diagrams exceed the limits.
+    pub fn among(subject: Subject<'a>, assumed: Arch, shared: Shared) -> Limited<Judge<'a>> {
+        let mut judge = Judge::unread(subject, assumed, shared);
+        judge.read()?;
+        Ok(judge)
+    }
+
+    /// For the judge of the next of several similar subjects.
+    pub fn into_shared(self) -> Shared {
+        self.shared
+    }
+
+    /// The judge of a subject whose function is not known yet.
+    fn unread(subject: Subject<'a>, assumed: Arch, shared: Shared) -> Judge<'a> {
+        Judge {
             subject,
-            self.assumed,
-            *self.space.limits(),
-            self.stop.clone(),
-        )
+            shared,
+            function: Function::FALSE,
+            own: Vec::new(),
+            all: Vec::new(),
+            known: HashMap::new(),
+            by_arch: HashMap::new(),
+            found: HashMap::new(),
+            assumed,
+        }
+    }
+
+    /// Derives the function of the subject, and its architectures.
+    fn read(&mut self) -> Limited<()> {
+        self.function = self.shared.space.subject(&self.subject)?;
+        self.own = named_arches(&self.subject, &self.shared.space, self.function);
+        if self.own.is_empty() {
+            self.own.push(self.assumed);
+        }
+        self.all.clone_from(&self.own);
+        for arch in self.own.iter().flat_map(|arch| arch.with_compat()) {
+            if !self.all.contains(arch) {
+                self.all.push(*arch);
+            }
+        }
+        Ok(())
+    }
+
+    /// The result of a judge of another subject in the same space, so that what both subjects have in common is
+    /// derived once.
+    pub(crate) fn with_other<'o, R>(
+        &mut self,
+        subject: Subject<'o>,
+        then: impl FnOnce(&mut Judge<'o>) -> Limited<R>,
+    ) -> Limited<R> {
+        let limits = *self.shared.space.limits();
+        let empty = Shared::new(limits, self.shared.stop.clone());
+        let shared = std::mem::replace(&mut self.shared, empty);
+        let mut other = Judge::unread(subject, self.assumed, shared);
+        let result = other.read().and_then(|()| then(&mut other));
+        self.shared = other.shared;
+        result
     }
 
     /// The function of the subject.
@@ -204,8 +277,65 @@ impl<'a> Judge<'a> {
         &self.own
     }
 
-    /// The answer of a check.
+    /// The answer of a check, which stays at its address while results are shared. One that held for a subject with the
+    /// same functions of all numbers that it concerns holds again, and its notices are not repeated.
     pub fn check(
+        &mut self,
+        checks: &Checks,
+        check: &Check,
+        resources: &Resources<'_, '_>,
+    ) -> Outcome {
+        if !self.shared.is_for_several {
+            return self.decided(checks, check, resources);
+        }
+        let key = (std::ptr::from_ref(check).addr(), self.own.clone());
+        if let Ok(true) = self.held_before(&key) {
+            return Found::default().into_outcome();
+        }
+        let outcome = self.decided(checks, check, resources);
+        if outcome.verdict == Verdict::Holds && !check.claim.targets().is_empty() {
+            // Without it, the check is decided again.
+            let _ = self.remember(checks, check, key);
+        }
+        outcome
+    }
+
+    /// Whether a check held for the functions of the numbers that it concerns.
+    fn held_before(&mut self, key: &(usize, Vec<Arch>)) -> Limited<bool> {
+        let Some(held) = self.shared.held.get(key) else {
+            return Ok(false);
+        };
+        let functions = self.functions(&held.numbers.clone())?;
+        let held = self.shared.held.get(key);
+        Ok(held.is_some_and(|held| held.functions.contains(&functions)))
+    }
+
+    fn functions(&mut self, numbers: &[(Arch, u32)]) -> Limited<Vec<Function>> {
+        let numbers = numbers.iter();
+        numbers
+            .map(|(arch, nr)| Ok(self.at(*arch, *nr)?.answers))
+            .collect()
+    }
+
+    /// Remembers that a check holds.
+    fn remember(&mut self, checks: &Checks, check: &Check, key: (usize, Vec<Arch>)) -> Limited<()> {
+        let mut numbers = Vec::new();
+        for sought in self.all_sought(checks, check, &mut |_| {})? {
+            if sought.nr != sought.last {
+                return Ok(());
+            }
+            numbers.push((sought.arch, sought.nr));
+        }
+        let functions = self.functions(&numbers)?;
+        let held = self.shared.held.entry(key).or_insert(Held {
+            numbers,
+            functions: HashSet::new(),
+        });
+        held.functions.insert(functions);
+        Ok(())
+    }
+
+    fn decided(
         &mut self,
         checks: &Checks,
         check: &Check,
@@ -238,8 +368,10 @@ impl<'a> Judge<'a> {
                     self.contradicted(checks, check, &mut |notice| notices.push(notice));
                 notices.into_iter().for_each(|notice| found.notice(notice));
                 for Contradicted { sought, part } in contradicted? {
-                    let example = self.example(&sought, part)?;
-                    found.add(Violation::Call(example));
+                    match found.is_full() {
+                        true => found.further += 1,
+                        false => found.add(Violation::Call(self.example(&sought, part)?)),
+                    }
                 }
                 Ok(())
             }
@@ -281,23 +413,29 @@ impl<'a> Judge<'a> {
         if let Some(known) = self.known.get(&(arch, nr)) {
             return Ok(*known);
         }
-        let (answers, fate) = match self.by_arch.get(&arch) {
-            Some(known) => *known,
-            None => {
-                let audit = arch.audit();
-                let space = &mut self.space;
-                let answers = with_word(space, self.function, Word::ARCH, audit)?;
-                let fate = with_word(space, self.fate, Word::ARCH, audit)?;
-                self.by_arch.insert(arch, (answers, fate));
-                (answers, fate)
-            }
-        };
+        let answers = self.of_arch(arch)?;
+        let answers = with_word(&mut self.shared.space, answers, Word::NR, nr)?;
         let at = AtNumber {
-            answers: with_word(&mut self.space, answers, Word::NR, nr)?,
-            fate: with_word(&mut self.space, fate, Word::NR, nr)?,
+            answers,
+            fate: map(&mut self.shared.space, answers, &fate, &mut HashMap::new())?,
         };
         self.known.insert((arch, nr), at);
         Ok(at)
+    }
+
+    /// The part of the function for an architecture.
+    fn of_arch(&mut self, arch: Arch) -> Limited<Function> {
+        if let Some(known) = self.by_arch.get(&arch) {
+            return Ok(*known);
+        }
+        let answers = with_word(
+            &mut self.shared.space,
+            self.function,
+            Word::ARCH,
+            arch.audit(),
+        )?;
+        self.by_arch.insert(arch, answers);
+        Ok(answers)
     }
 
     /// The calls that a check concerns.
@@ -374,14 +512,14 @@ impl<'a> Judge<'a> {
     /// The part of calls that is executed; notes a part that a supervisor or tracer decides.
     fn not_denied(&mut self, sought: &Sought, notice: &mut dyn FnMut(String)) -> Limited<Function> {
         let fate = self.at(sought.arch, sought.nr)?.fate;
-        if fate == self.space.constant(DENIED)? {
+        if fate == self.shared.space.constant(DENIED)? {
             return Ok(Function::FALSE);
         }
-        let executed = values_where(&mut self.space, fate, &|own| own == EXECUTED)?;
-        let violation = both(&mut self.space, sought.region, executed)?;
+        let executed = values_where(&mut self.shared.space, fate, &|own| own == EXECUTED)?;
+        let violation = both(&mut self.shared.space, sought.region, executed)?;
         if violation == Function::FALSE {
-            let delegated = values_where(&mut self.space, fate, &|own| own == DELEGATED)?;
-            let left_open = both(&mut self.space, sought.region, delegated)?;
+            let delegated = values_where(&mut self.shared.space, fate, &|own| own == DELEGATED)?;
+            let left_open = both(&mut self.shared.space, sought.region, delegated)?;
             if left_open != Function::FALSE {
                 let example = self.example(sought, left_open)?;
                 let call = describe_briefly(&example.as_read().0);
@@ -397,12 +535,12 @@ impl<'a> Judge<'a> {
     /// The part of calls, as programs make them, that isn't executed.
     fn not_executed(&mut self, sought: &Sought) -> Limited<Function> {
         let fate = self.at(sought.arch, sought.nr)?.fate;
-        if fate == self.space.constant(EXECUTED)? {
+        if fate == self.shared.space.constant(EXECUTED)? {
             return Ok(Function::FALSE);
         }
         let region = self.as_passed(sought)?;
-        let other = values_where(&mut self.space, fate, &|own| own != EXECUTED)?;
-        both(&mut self.space, region, other)
+        let other = values_where(&mut self.shared.space, fate, &|own| own != EXECUTED)?;
+        both(&mut self.shared.space, region, other)
     }
 
     /// The part of calls with another action.
@@ -412,8 +550,8 @@ impl<'a> Judge<'a> {
             true => self.as_passed(sought)?,
             false => sought.region,
         };
-        let wanted = self.space.returns(answers, action.ret())?;
-        without(&mut self.space, region, wanted)
+        let wanted = self.shared.space.returns(answers, action.ret())?;
+        without(&mut self.shared.space, region, wanted)
     }
 
     /// The calls that a check names on an architecture.
@@ -426,11 +564,11 @@ impl<'a> Judge<'a> {
     ) -> Limited<Vec<Sought>> {
         let mut named = Vec::new();
         for target in check.claim.targets() {
-            for (name, nr) in target.numbers(arch) {
+            for (name, (nr, last)) in self.alike(target, arch)? {
                 let (region, way, text) = match checks.part(target, name, arch) {
                     Part::Where(when) => {
-                        let text = checks.text(target, name, nr);
-                        (self.space.condition(&when)?, Way::Direct, text)
+                        let text = checks.text(target, name, (nr, last));
+                        (self.shared.space.condition(&when)?, Way::Direct, text)
                     }
                     Part::InMemory => {
                         let text = name.unwrap_or_default().to_owned();
@@ -445,6 +583,7 @@ impl<'a> Judge<'a> {
                     arch,
                     name,
                     nr,
+                    last,
                     region,
                     way,
                     text,
@@ -454,11 +593,37 @@ impl<'a> Judge<'a> {
         Ok(named)
     }
 
+    /// The calls of a target, with ranges of numbers divided into those with the same function.
+    fn alike(&mut self, target: &Target, arch: Arch) -> Limited<Vec<Named>> {
+        let mut alike = Vec::new();
+        for (name, (first, last)) in target.numbers(arch) {
+            if first == last {
+                alike.push((name, (first, last)));
+                continue;
+            }
+            let answers = self.of_arch(arch)?;
+            let runs = runs(&self.shared.space, answers, (first, last))?;
+            alike.extend(runs.into_iter().map(|run| (name, run)));
+        }
+        Ok(alike)
+    }
+
     /// The part of the calls that programs make: without values in bits that the kernel doesn't read.
     pub(crate) fn as_passed(&mut self, one: &Sought) -> Limited<Function> {
+        let passed = self.passed(one)?;
+        both(&mut self.shared.space, one.region, passed)
+    }
+
+    /// The condition that the arguments of a call are as programs pass them.
+    fn passed(&mut self, one: &Sought) -> Limited<Function> {
+        let key = (one.arch, one.name);
+        if let Some(known) = self.shared.passed.get(&key) {
+            return Ok(*known);
+        }
         let passed = passed_by_programs(one.arch, one.name);
-        let passed = self.space.condition(&passed)?;
-        both(&mut self.space, one.region, passed)
+        let passed = self.shared.space.condition(&passed)?;
+        self.shared.passed.insert(key, passed);
+        Ok(passed)
     }
 
     fn compare(
@@ -471,14 +636,16 @@ impl<'a> Judge<'a> {
         if self.subject.is_identical(reference) {
             return Ok(());
         }
-        let other = self.space.subject(reference)?;
+        let other = self.shared.space.subject(reference)?;
         let scope = Scope {
             arches: check.arches.clone().unwrap_or_default(),
             ..Scope::default()
         };
-        let pairs = match self.space.comparison(self.function, other, &scope) {
+        let pairs = match self.shared.space.comparison(self.function, other, &scope) {
             Ok(comparison) => comparison.pairs().to_vec(),
-            Err(LimitReached::Pairs) => self.space.strictness(self.function, other, &scope)?,
+            Err(LimitReached::Pairs) => {
+                self.shared.space.strictness(self.function, other, &scope)?
+            }
             Err(limit) => return Err(limit),
         };
         let is_contradicted = |pair: &&Pair| match relation {
@@ -523,6 +690,7 @@ impl<'a> Judge<'a> {
             }
             for name in calls {
                 let Some(nr) = tamis_abi::syscall::number(arch, name) else {
+                    found.notice(format!("{arch} has no call `{name}`"));
                     continue;
                 };
                 let is_cached = |own: &Program| cache::is_cacheable(own, arch.audit(), nr.0);
@@ -544,18 +712,16 @@ impl<'a> Judge<'a> {
 
     /// A call of a part, if possible one with values as programs pass them.
     pub(crate) fn example(&mut self, one: &Sought, part: Function) -> Limited<Example> {
-        let passed = self
-            .space
-            .condition(&passed_by_programs(one.arch, one.name))?;
-        let usual = both(&mut self.space, part, passed)?;
-        let mut input = None;
-        for part in [usual, part] {
-            if input.is_none() && part != Function::FALSE {
-                input = find(&self.space, &[part], &|values| values[0] == 1)?;
+        let key = (one.arch, one.name, one.nr, part);
+        let input = match self.found.get(&key) {
+            Some(known) => *known,
+            None => {
+                let mut input = self.input(one, part)?;
+                (input.data.arch, input.data.nr) = (one.arch.audit(), one.nr);
+                self.found.insert(key, input);
+                input
             }
-        }
-        let mut input = input.ok_or(LimitReached::Paths)?;
-        (input.data.arch, input.data.nr) = (one.arch.audit(), one.nr);
+        };
         Ok(Example {
             action: self.confirmed(&input),
             way: one.way.clone(),
@@ -564,13 +730,27 @@ impl<'a> Judge<'a> {
         })
     }
 
+    /// The arguments of a call of a part, if possible as programs pass them.
+    fn input(&mut self, one: &Sought, part: Function) -> Limited<Input> {
+        let passed = self.passed(one)?;
+        let usual = both(&mut self.shared.space, part, passed)?;
+        for part in [usual, part] {
+            if part != Function::FALSE
+                && let Some(input) = find(&self.shared.space, &[part], &|values| values[0] == 1)?
+            {
+                return Ok(input);
+            }
+        }
+        Err(LimitReached::Paths)
+    }
+
     /// The action for a call by the reference evaluators.
     ///
     /// # Panics
     /// If they contradict the diagrams.
     fn confirmed(&self, input: &Input) -> Action {
         let evaluated = self.subject.answer(input);
-        let proved = self.space.value(self.function, input);
+        let proved = self.shared.space.value(self.function, input);
         assert_eq!(
             evaluated, proved,
             "the prover and the evaluators disagree about {input:?}"
@@ -580,7 +760,7 @@ impl<'a> Judge<'a> {
 
     /// The condition of a predicate.
     pub(crate) fn condition(&mut self, predicate: &Predicate) -> Limited<Function> {
-        self.space.condition(predicate)
+        self.shared.space.condition(predicate)
     }
 }
 

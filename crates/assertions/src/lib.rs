@@ -46,7 +46,7 @@ mod ways;
 
 pub use checks::{Calls, Check, Checks, Claim, Group, Target};
 pub use coverage::{Constraint, Uncovered};
-pub use judge::{Judge, Programs, Resources};
+pub use judge::{Judge, Programs, Resources, Shared};
 pub use load::{Loaded, Setting, load};
-pub use mend::{Edit, EditKind, Mend, PlaceInList, PolicyText};
+pub use mend::{AllowingEntries, Edit, EditKind, Mend, PlaceInList, PolicyText};
 pub use outcome::{Decider, Example, Outcome, RawArgument, Verdict, Violation, Way, as_read};

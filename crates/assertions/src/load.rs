@@ -151,9 +151,6 @@ struct Loading<'a> {
     sink: &'a mut Sink,
 }
 
-/// The most numbers of a range: each is decided alone.
-const MAX_NUMBERS: u32 = 4096;
-
 /// The group and the architectures around a check.
 struct Around<'a> {
     group: Option<usize>,
@@ -403,25 +400,16 @@ impl Loading<'_> {
         }
     }
 
-    /// The calls of a range of numbers; reports one that is empty or has more numbers than are checked one by one.
+    /// The calls of a range of numbers; reports an empty one.
     fn numbers(&mut self, first: u32, last: u32, span: Span) -> Option<Calls> {
-        let (code, message, help) = match last.checked_sub(first) {
-            Some(further) if further < MAX_NUMBERS => {
-                return Some(Calls::Numbers(IntervalSet::from_iter([first..=last])));
-            }
-            Some(_) => (
-                code::TAMIS_LIMIT,
-                format!("a range of more than {MAX_NUMBERS} numbers"),
-                "narrow it, or write several smaller ranges",
-            ),
-            None => (
-                code::CONSTANT_CONDITION,
-                "an empty range".to_owned(),
-                "write the smaller number first",
-            ),
-        };
-        let diagnostic = Diagnostic::error(code, message);
-        self.sink.report(diagnostic.label(span, "").help(help));
+        if first <= last {
+            return Some(Calls::Numbers(IntervalSet::from_iter([first..=last])));
+        }
+        self.sink.report(
+            Diagnostic::error(code::CONSTANT_CONDITION, "an empty range")
+                .label(span, "")
+                .help("write the smaller number first"),
+        );
         None
     }
 

@@ -6,6 +6,7 @@
 //! file is written.
 
 mod edit;
+mod filters;
 mod profile;
 mod statements;
 
@@ -13,13 +14,13 @@ use std::sync::Arc;
 
 use tamis_abi::{Action, Arch, SeccompData};
 use tamis_diag::Sources;
-use tamis_prover::{Function, Limited, Scope, Subject};
+use tamis_prover::{Function, Limited, Subject};
 use tamis_rules::{IntervalSet, Origin, Ruleset};
 
 use crate::checks::{Check, Checks, Claim};
 use crate::judge::{Contradicted, Judge};
 use crate::outcome::Decider;
-use crate::region::{both, either, values_where, without};
+use crate::region::{both, either, without};
 
 pub use edit::{Edit, EditKind};
 
@@ -35,6 +36,9 @@ pub struct Mend {
 /// The place of a call in the list of names at an origin.
 pub type PlaceInList<'p> = &'p dyn Fn(&Origin, &SeccompData) -> Option<Origin>;
 
+/// The entries of a container profile that allow calls; `None` if there are none.
+pub type AllowingEntries<'p> = &'p dyn Fn(&[String], Arch) -> Option<Vec<String>>;
+
 /// The text of a policy.
 pub struct PolicyText<'p> {
     /// The name of its language.
@@ -45,6 +49,9 @@ pub struct PolicyText<'p> {
     pub sources: &'p Sources,
     /// The place of a call in the list of names that a rule begins with.
     pub place_in_list: PlaceInList<'p>,
+    /// The entries of a container profile that allow these calls, which are in the language of policies, on an
+    /// architecture; each on a line.
+    pub allowing: AllowingEntries<'p>,
     /// Reads the policy with another text of one of its files; `None` if that is no policy.
     pub read: &'p dyn Fn(&str, &str) -> Option<Ruleset>,
 }
@@ -60,6 +67,7 @@ enum Wanted {
 struct Change {
     arch: Arch,
     name: Option<&'static str>,
+    nr: u32,
     /// The calls in the language of policies.
     text: String,
     /// Whether all calls of the number are meant.
@@ -90,6 +98,7 @@ impl Judge<'_> {
             changes.push(Change {
                 arch: sought.arch,
                 name: sought.name,
+                nr: sought.nr,
                 text: sought.text.clone(),
                 is_whole: sought.region == Function::TRUE,
                 call: example.input.data,
@@ -114,6 +123,8 @@ impl Judge<'_> {
             "oci" | "spo" => profile::candidates(&changes, wanted, policy),
             "systemd" => statements::settings(&changes, wanted, policy),
             "minijail" => statements::lines(&changes, wanted, policy),
+            "kafel" => statements::blocks(&changes, wanted, policy),
+            "firecracker" => filters::candidates(&changes, wanted, policy),
             _ => Vec::new(),
         };
         for candidate in candidates {
@@ -132,17 +143,17 @@ impl Judge<'_> {
 
     /// Whether a check holds for a changed policy, and all calls that changed are ones that it concerns.
     fn is_mended(&mut self, checks: &Checks, check: &Check, changed: &Ruleset) -> Limited<bool> {
-        let mut judge = self.of_other(Subject::Ruleset(changed))?;
-        if !judge.contradicted(checks, check, &mut |_| {})?.is_empty() {
+        let changed = self.with_other(Subject::Ruleset(changed), |judge| {
+            let contradicted = judge.contradicted(checks, check, &mut |_| {})?;
+            Ok(contradicted.is_empty().then(|| judge.function()))
+        })?;
+        let Some(changed) = changed else {
             return Ok(false);
-        }
-        let other = self.space.ruleset(changed)?;
-        let function = self.function();
-        let scope = Scope::default();
-        let comparison = self.space.comparison(function, other, &scope)?;
-        let differs = values_where(&mut self.space, comparison.function(), &|pair| pair != 0)?;
+        };
         let concerned = self.concerned(checks, check)?;
-        Ok(without(&mut self.space, differs, concerned)? == Function::FALSE)
+        let function = self.function();
+        let other_calls = without(&mut self.shared.space, function, concerned)?;
+        Ok(without(&mut self.shared.space, changed, concerned)? == other_calls)
     }
 
     /// The calls that a check concerns, as a condition on all words.
@@ -150,10 +161,10 @@ impl Judge<'_> {
         let mut concerned = Function::FALSE;
         for sought in self.all_sought(checks, check, &mut |_| {})? {
             let audit = IntervalSet::from_iter([sought.arch.audit()..=sought.arch.audit()]);
-            let number = IntervalSet::from_iter([sought.nr..=sought.nr]);
-            let calls = self.space.calls(&audit, &number)?;
-            let own = both(&mut self.space, calls, sought.region)?;
-            concerned = either(&mut self.space, concerned, own)?;
+            let numbers = IntervalSet::from_iter([sought.nr..=sought.last]);
+            let calls = self.shared.space.calls(&audit, &numbers)?;
+            let own = both(&mut self.shared.space, calls, sought.region)?;
+            concerned = either(&mut self.shared.space, concerned, own)?;
         }
         Ok(concerned)
     }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use tamis_abi::signature::{self, Width};
-use tamis_abi::{Arch, ArgIndex};
-use tamis_prover::{Function, Limited, Space, View};
+use tamis_abi::{Arch, ArgIndex, Word};
+use tamis_prover::{Function, LimitReached, Limited, Space, Variable, View};
 use tamis_rules::{CmpOp, Operand, OperandSource, Part, Predicate};
 
 /// The function whose values are replaced by others.
@@ -64,6 +64,47 @@ pub(crate) fn without(space: &mut Space, left: Function, right: Function) -> Lim
     space.choose(right, Function::FALSE, left)
 }
 
+/// The most blocks of numbers that are visited: a function that tests low bits alone has as many as numbers.
+const MAX_BLOCKS: usize = 1 << 16;
+
+/// The parts of a range of numbers with the same function each, ascending; the function depends on no earlier word.
+pub(crate) fn runs(
+    space: &Space,
+    function: Function,
+    range: (u32, u32),
+) -> Limited<Vec<(u32, u32)>> {
+    let is_of_number = |variable: Variable| {
+        (Variable::of_bit(Word::NR, 31)..=Variable::of_bit(Word::NR, 0)).contains(&variable)
+    };
+    let mut blocks = 0;
+    let mut runs: Vec<(Function, (u32, u32))> = Vec::new();
+    // Blocks of 2^bits numbers, the one with the smallest numbers last.
+    let mut open = vec![(function, 0_u32, 32_u32)];
+    while let Some((node, first, bits)) = open.pop() {
+        let last = first | (u32::MAX.checked_shr(32 - bits).unwrap_or(0));
+        let within = (first.max(range.0), last.min(range.1));
+        if within.0 > within.1 {
+            continue;
+        }
+        blocks += 1;
+        if blocks > MAX_BLOCKS {
+            return Err(LimitReached::Paths);
+        }
+        match (space.view(node), bits.checked_sub(1)) {
+            (View::Branch { variable, .. }, Some(bit)) if is_of_number(variable) => {
+                let (low, high) = space.cofactors(node, Variable::of_bit(Word::NR, bit));
+                open.push((high, first | 1 << bit, bit));
+                open.push((low, first, bit));
+            }
+            _ => match runs.last_mut() {
+                Some((same, run)) if *same == node => run.1 = within.1,
+                _ => runs.push((node, within)),
+            },
+        }
+    }
+    Ok(runs.into_iter().map(|(_, run)| run).collect())
+}
+
 /// The condition that every argument is as programs pass it: the bits that the kernel doesn't read are 0, or copies of
 /// the sign of an `int`.
 ///
@@ -101,4 +142,38 @@ pub(crate) fn passed_by_programs(arch: Arch, call: Option<&str>) -> Predicate {
         }
     }
     Predicate::All(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::Action;
+    use tamis_prover::Limits;
+    use tamis_rules::{IntervalSet, Rule, Ruleset, Section};
+
+    use super::*;
+
+    #[test]
+    fn runs_divide_a_range_at_each_change_of_the_function() {
+        let rule = |numbers| Rule {
+            syscalls: numbers,
+            when: Predicate::True,
+            action: Action::ALLOW,
+            origin: None,
+        };
+        let allowed = [3..=3, 7..=8, 600..=0x3fff_ffff];
+        let section = Section {
+            arch: Arch::X86_64,
+            rules: vec![rule(IntervalSet::from_iter(allowed))],
+            default: Action::errno(1),
+        };
+        let ruleset = Ruleset::new(vec![section], Action::KILL_PROCESS).unwrap();
+        let mut space = Space::new(Limits::default());
+        let all = space.ruleset(&ruleset).unwrap();
+        let audit = Arch::X86_64.audit();
+        let own = tamis_analysis::with_word(&mut space, all, Word::ARCH, audit).unwrap();
+        let divided = runs(&space, own, (2, 0x3fff_ffff)).unwrap();
+        let changes = [(2, 2), (3, 3), (4, 6), (7, 8), (9, 599), (600, 0x3fff_ffff)];
+        assert_eq!(divided, changes);
+        assert_eq!(runs(&space, own, (7, 7)).unwrap(), [(7, 7)]);
+    }
 }

@@ -18,12 +18,14 @@ use crate::outcome::Way;
 use crate::region::{both, without};
 use crate::ways::{self, Arguments, Member, RING, Row, without_width};
 
-/// Calls of one number that a check concerns.
+/// Calls of one number, or of several with the same function, that a check concerns.
 #[derive(Clone, Debug)]
 pub(crate) struct Sought {
     pub(crate) arch: Arch,
     pub(crate) name: Option<&'static str>,
     pub(crate) nr: u32,
+    /// The last number of a range with the same function; else the number.
+    pub(crate) last: u32,
     /// The condition on their arguments.
     pub(crate) region: Function,
     pub(crate) way: Way,
@@ -126,6 +128,7 @@ impl Judge<'_> {
             arch,
             name: Some(multiplexer),
             nr: by.nr.0,
+            last: by.nr.0,
             region: self.condition(&selects)?,
             way,
             text: format!("{multiplexer}({selector} == {})", by.call),
@@ -150,7 +153,7 @@ impl Judge<'_> {
             return Ok(());
         };
         let fate = self.at(arch, ring.0)?.fate;
-        if fate != self.space.constant(DENIED)? {
+        if fate != self.shared.space.constant(DENIED)? {
             notice(format!(
                 "io_uring is open on {arch}: {operation} does the same, and no filter sees it; `never allow any way` \
                  counts it"
@@ -180,6 +183,7 @@ impl Judge<'_> {
                     arch,
                     name: Some(RING),
                     nr: nr.0,
+                    last: nr.0,
                     region: Function::TRUE,
                     way: Way::Ring(operation),
                     text: RING.to_owned(),
@@ -265,15 +269,15 @@ impl Judge<'_> {
                 narrow.push(row);
                 continue;
             };
-            let condition = self.rows.condition(text);
+            let condition = self.shared.rows.condition(text);
             let Part::Where(when) = checks.part_where(&condition, Some(name), arch) else {
                 narrow.push(row);
                 continue;
             };
             let when = self.condition(&when)?;
-            if without(&mut self.space, own, when)? == Function::FALSE {
+            if without(&mut self.shared.space, own, when)? == Function::FALSE {
                 covering.push(row);
-            } else if both(&mut self.space, own, when)? != Function::FALSE {
+            } else if both(&mut self.shared.space, own, when)? != Function::FALSE {
                 narrow.push(row);
             }
         }
@@ -324,6 +328,7 @@ impl Judge<'_> {
             arch,
             name,
             nr: nr.0,
+            last: nr.0,
             region,
             way: way(member.reason),
             text,
@@ -347,7 +352,7 @@ impl Judge<'_> {
             .filter(|own| has_arguments(member.call, own))
             .cloned();
         if let Some(text) = member.when {
-            let when = self.rows.condition(text);
+            let when = self.shared.rows.condition(text);
             let Some(own) = readable else {
                 return Ok(Some(Some(when)));
             };
@@ -377,10 +382,10 @@ impl Judge<'_> {
         let part = |condition| checks.part_where(condition, Some(call), arch);
         if let (Part::Where(own), Part::Where(other)) = (part(&left), part(&right)) {
             let (own, other) = (self.condition(&own)?, self.condition(&other)?);
-            if without(&mut self.space, own, other)? == Function::FALSE {
+            if without(&mut self.shared.space, own, other)? == Function::FALSE {
                 return Ok(left);
             }
-            if without(&mut self.space, other, own)? == Function::FALSE {
+            if without(&mut self.shared.space, other, own)? == Function::FALSE {
                 return Ok(right);
             }
         }

@@ -17,6 +17,7 @@ use tamis_diag::Sources;
 use tamis_rules::Origin;
 
 use crate::entry::{counted, first_calls};
+use crate::extent::{Extent, Readings};
 use crate::place;
 
 /// The results of all checks for all policies.
@@ -36,6 +37,8 @@ pub struct TestReport {
 pub struct TestedEntry {
     pub policy: String,
     pub checks: Vec<CheckEntry>,
+    /// The readings of a profile that were tested.
+    pub compared: Extent,
     /// The rules that no check constrains, if they were sought.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uncovered: Option<Vec<UncoveredEntry>>,
@@ -99,6 +102,9 @@ pub struct CheckEntry {
     pub reason: Option<String>,
     pub sources: Vec<String>,
     pub verdict: &'static str,
+    /// The reading of the profile with this result; absent if it is the first, or the check holds in all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reading: Option<String>,
     /// The limit that was reached, or the reason why the check could not be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
@@ -219,6 +225,7 @@ impl CheckEntry {
             reason: group.and_then(|group| group.reason.clone()),
             sources: group.map(|group| group.sources.clone()).unwrap_or_default(),
             verdict,
+            reading: None,
             limit,
             violations: violations
                 .map(|violation| ViolationEntry::new(violation, sources))
@@ -260,6 +267,9 @@ impl CheckEntry {
         let mut text = String::new();
         if let Some(reason) = &self.reason {
             let _ = writeln!(text, "{indent}reason: {reason}");
+        }
+        if let Some(reading) = &self.reading {
+            let _ = writeln!(text, "{indent}{reading}:");
         }
         if let Some(limit) = &self.limit {
             let _ = writeln!(text, "{indent}{limit}");
@@ -322,7 +332,8 @@ impl MendEntry {
             let place = format!("{}:{}", self.file, edit.line);
             match edit.kind {
                 "delete" => {
-                    let _ = writeln!(text, "{indent}  in {place} delete {}", edit.text.trim());
+                    let words: Vec<&str> = edit.text.split_whitespace().collect();
+                    let _ = writeln!(text, "{indent}  in {place} delete {}", words.join(" "));
                 }
                 _ => {
                     for line in edit.text.lines() {
@@ -520,6 +531,9 @@ impl TestedEntry {
         if undecided > 0 {
             let verb = if undecided == 1 { "is" } else { "are" };
             let _ = write!(text, ", {undecided} {verb} undecided");
+        }
+        if self.compared.readings != Readings::Only {
+            text += &self.compared.behind_answer();
         }
         text
     }

@@ -9,7 +9,7 @@ pub struct Edit {
     pub column: u32,
     /// Insertion or deletion.
     pub kind: EditKind,
-    /// The text: whole lines without the final newline, or the deleted part of a line.
+    /// The text: whole lines without the final newline, or the deleted part of a line or of several.
     pub text: String,
 }
 
@@ -48,17 +48,22 @@ pub(super) fn apply(text: &str, edits: &[Edit]) -> String {
 
 /// Removes a part of a line, and the comma that separated it from its neighbour. A line with nothing else is removed.
 fn delete(lines: &mut Vec<String>, at: usize, edit: &Edit) {
-    let Some(line) = lines.get(at) else {
+    let Some(line) = lines.get(at).cloned() else {
         return;
     };
     let start = line
         .char_indices()
         .nth(edit.column as usize - 1)
         .map_or(line.len(), |(start, _)| start);
-    let Some(rest) = line[start..].strip_prefix(edit.text.as_str()) else {
+    // A deleted part of several lines is one of its first line, which the others are joined to.
+    let further = edit.text.matches('\n').count();
+    let end = (at + further).min(lines.len() - 1);
+    let joined = lines[at..=end].join("\n");
+    let Some(rest) = joined[start..].strip_prefix(edit.text.as_str()) else {
         return;
     };
     let before = line[..start].to_owned();
+    lines.drain(at + 1..=end);
     let (after, had_comma) = match rest.trim_start().strip_prefix(',') {
         Some(after) => (after.trim_start().to_owned(), true),
         None => (rest.to_owned(), false),
@@ -116,6 +121,16 @@ mod tests {
         assert_eq!(deleted(line, 1, 2, "\"a\""), "[\"b\"]\n");
         assert_eq!(deleted(line, 1, 7, "\"b\""), "[\"a\"]\n");
         assert_eq!(deleted("[\"a\"]", 1, 2, "\"a\""), "[]\n");
+    }
+
+    #[test]
+    fn a_part_of_several_lines_goes_with_its_comma() {
+        let list = "[\n  {\n    1\n  },\n  2\n]";
+        assert_eq!(deleted(list, 2, 3, "{\n    1\n  }"), "[\n  2\n]\n");
+        let last = "[\n  2,\n  {\n    1\n  }\n]";
+        assert_eq!(deleted(last, 3, 3, "{\n    1\n  }"), "[\n  2\n]\n");
+        // Another text is left as it is.
+        assert_eq!(deleted(list, 2, 3, "{\n    2\n  }"), format!("{list}\n"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Small changes of profiles of container engines: names removed from lists, and a further entry.
 
+use std::collections::BTreeMap;
+
 use tamis_abi::{Action, ActionKind};
 
 use super::edit::{Edit, EditKind};
@@ -8,11 +10,11 @@ use crate::outcome::Decider;
 
 /// Names removed from the lists that decide, an entry added, or both.
 pub(super) fn candidates(changes: &[Change], wanted: Wanted, policy: &PolicyText<'_>) -> Vec<Mend> {
-    if !changes
-        .iter()
-        .all(|change| change.is_whole && change.name.is_some())
-    {
+    if changes.iter().any(|change| change.name.is_none()) {
         return Vec::new();
+    }
+    if !changes.iter().all(|change| change.is_whole) {
+        return conditional(changes, wanted, policy);
     }
     let removed = removed(changes, policy);
     let entry = match wanted {
@@ -29,18 +31,79 @@ pub(super) fn candidates(changes: &[Change], wanted: Wanted, policy: &PolicyText
         candidates.extend(both);
         candidates.push(vec![entry]);
     }
+    candidates
+        .into_iter()
+        .filter_map(|edits| mend(edits, policy))
+        .collect()
+}
+
+/// The change of the policy's own file.
+fn mend(mut edits: Vec<Edit>, policy: &PolicyText<'_>) -> Option<Mend> {
     let file = policy.sources.iter().find(|own| *own.name == *policy.root);
-    let Some(file) = file.map(|own| own.name.clone()) else {
+    edits.sort_by_key(|edit| (edit.line, edit.column));
+    Some(Mend {
+        file: file?.name.clone(),
+        edits,
+    })
+}
+
+/// Entries with conditions: those under which a call is allowed in the place of its name in a list, or further ones.
+fn conditional(changes: &[Change], wanted: Wanted, policy: &PolicyText<'_>) -> Vec<Mend> {
+    let mut by_name: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for change in changes {
+        let name = change.name.unwrap_or_default();
+        let condition = change.text.strip_prefix(name);
+        let condition = condition.filter(|own| own.starts_with('(') && own.ends_with(')'));
+        let all = by_name.entry(name).or_default();
+        if let Some(condition) = condition
+            && !all.contains(&condition)
+        {
+            all.push(condition);
+        }
+    }
+    let removed = match wanted {
+        Wanted::Denied => removed(changes, policy),
+        Wanted::Action(Action::ALLOW) => Some(Vec::new()),
+        Wanted::Action(_) => None,
+    };
+    let Some(mut edits) = removed else {
         return Vec::new();
     };
-    let mend = |mut edits: Vec<Edit>| {
-        edits.sort_by_key(|edit| (edit.line, edit.column));
-        Mend {
-            file: file.clone(),
-            edits,
+    let mut calls = Vec::new();
+    for (name, conditions) in by_name {
+        match (wanted, conditions.as_slice()) {
+            // All of its calls are denied.
+            (Wanted::Denied, []) => {}
+            (Wanted::Denied, all) => {
+                let others: Vec<String> = all.iter().map(|own| format!("!{own}")).collect();
+                calls.push(format!("{name}({})", others.join(" && ")));
+            }
+            (Wanted::Action(_), []) => calls.push(name.to_owned()),
+            (Wanted::Action(_), all) => calls.extend(all.iter().map(|own| format!("{name}{own}"))),
         }
+    }
+    let Some(entries) = (policy.allowing)(&calls, changes[0].arch) else {
+        return Vec::new();
     };
-    candidates.into_iter().map(mend).collect()
+    let entries: Vec<String> = entries.iter().map(|own| format!("{own},")).collect();
+    edits.extend(in_list(&entries.join("\n"), policy));
+    mend(edits, policy).into_iter().collect()
+}
+
+/// Entries at the beginning of a JSON profile's list.
+fn in_list(entries: &str, policy: &PolicyText<'_>) -> Option<Edit> {
+    let mut sources = policy.sources.iter();
+    let source = sources.find(|own| *own.name == *policy.root)?;
+    let list = source.text.lines().position(|line| {
+        let key = line.trim().strip_prefix("\"syscalls\"");
+        key.is_some_and(|rest| rest.trim_start_matches([':', ' ', '\t']) == "[")
+    })?;
+    Some(Edit {
+        line: list as u32 + 2,
+        column: 1,
+        kind: EditKind::Insert,
+        text: entries.to_owned(),
+    })
 }
 
 /// The removal of each name from the list that decides; `None` if one isn't in a list.
@@ -80,10 +143,6 @@ fn removed(changes: &[Change], policy: &PolicyText<'_>) -> Option<Vec<Edit>> {
 
 /// A further entry at the beginning of a JSON profile's list.
 fn added(changes: &[Change], action: Action, policy: &PolicyText<'_>) -> Option<Edit> {
-    let source = policy
-        .sources
-        .iter()
-        .find(|own| *own.name == *policy.root)?;
     let mut names: Vec<String> = Vec::new();
     for change in changes {
         let quoted = format!("\"{}\"", change.name?);
@@ -99,17 +158,9 @@ fn added(changes: &[Change], action: Action, policy: &PolicyText<'_>) -> Option<
         ActionKind::Errno => format!("\"SCMP_ACT_ERRNO\", \"errnoRet\": {}", action.data),
         ActionKind::Trap | ActionKind::Trace | ActionKind::Notify => return None,
     };
-    let list = source.text.lines().position(|line| {
-        let key = line.trim().strip_prefix("\"syscalls\"");
-        key.is_some_and(|rest| rest.trim_start_matches([':', ' ', '\t']) == "[")
-    })?;
-    Some(Edit {
-        line: list as u32 + 2,
-        column: 1,
-        kind: EditKind::Insert,
-        text: format!(
-            "{{ \"names\": [{}], \"action\": {action} }},",
-            names.join(", ")
-        ),
-    })
+    let names = names.join(", ");
+    in_list(
+        &format!("{{ \"names\": [{names}], \"action\": {action} }},"),
+        policy,
+    )
 }

@@ -114,6 +114,42 @@ fn whole_names(changes: &[Change]) -> Option<Vec<&'static str>> {
     Some(names)
 }
 
+/// A block of kafel before all others: with the names of the calls or, as kafel has some under others, their numbers.
+pub(super) fn blocks(changes: &[Change], wanted: Wanted, policy: &PolicyText<'_>) -> Vec<Mend> {
+    let Some(names) = whole_names(changes) else {
+        return Vec::new();
+    };
+    let verb = match wanted {
+        Wanted::Denied => "ERRNO(1)".to_owned(),
+        Wanted::Action(action) => match action.kind {
+            ActionKind::Allow => "ALLOW".to_owned(),
+            ActionKind::Log => "LOG".to_owned(),
+            ActionKind::Notify => "USER_NOTIF".to_owned(),
+            ActionKind::KillProcess => "KILL_PROCESS".to_owned(),
+            ActionKind::KillThread => "KILL_THREAD".to_owned(),
+            ActionKind::Errno => format!("ERRNO({})", action.data),
+            ActionKind::Trap => format!("TRAP({})", action.data),
+            ActionKind::Trace => format!("TRACE({})", action.data),
+        },
+    };
+    let Some(source) = policy.sources.iter().find(|own| *own.name == *policy.root) else {
+        return Vec::new();
+    };
+    let is_head = |line: &&str| {
+        let line = line.trim_start();
+        line.is_empty() || line.starts_with("//") || line.starts_with('#')
+    };
+    let head = source.text.lines().take_while(is_head).count() as u32;
+    let numbers: Vec<String> = changes
+        .iter()
+        .map(|change| format!("SYSCALL[{}]", change.nr))
+        .collect();
+    [names.join(", "), numbers.join(", ")]
+        .iter()
+        .map(|calls| inserted(&source.name, head + 1, &format!("{verb} {{ {calls} }}")))
+        .collect()
+}
+
 /// A further `SystemCallFilter=` of a unit.
 pub(super) fn settings(changes: &[Change], wanted: Wanted, policy: &PolicyText<'_>) -> Vec<Mend> {
     let Some(names) = whole_names(changes) else {

@@ -22,6 +22,8 @@ use crate::cli::output::{self, OutputArgs};
 use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, exit, input};
 
+pub(crate) use allow::profile_of;
+
 const APPLY: &str = "\
 Examples:
   tamis oci apply policy.tamis bundle.json

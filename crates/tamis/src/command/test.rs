@@ -1,33 +1,34 @@
 //! `tamis test`: whether policies do what checks demand.
 //!
-//! The checks are read first, with everything that is wrong about them; then each policy is read and judged.
+//! The checks are read first, with everything that is wrong about them; then each policy is read and judged, a profile of
+//! containers in each of its [`readings`].
+
+mod mend;
+mod readings;
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use tamis_abi::SeccompData;
 use tamis_assertions::{
-    Check, Checks, Claim, Constraint, Judge, Mend, PolicyText, Resources, Setting, Uncovered,
-    standard,
+    Check, Checks, Claim, Constraint, Judge, Resources, Setting, Shared, Uncovered, standard,
 };
 use tamis_bpf::Program;
+use tamis_cli::side::SideInputs;
 use tamis_deploy::audit::{TaskFilters, Tasks};
 use tamis_diag::{Diagnostic, Sources, suggest};
-use tamis_policy::loader::{self, Loader};
 use tamis_prover::{LimitReached, Subject};
-use tamis_report::place;
-use tamis_report::test::{CheckEntry, TestReport, TestedEntry, UncoveredEntry, junit, sarif};
-use tamis_rules::{Origin, Ruleset};
-use tamis_session::files::FileLoader;
+use tamis_report::test::{CheckEntry, TestReport, UncoveredEntry, junit, sarif};
+use tamis_session::files::{self, FileLoader};
 use tamis_session::path_text::{PathText, path_of};
-use tamis_session::{Input, Loaded, Policy, Side, files};
+use tamis_session::{Input, Loaded, Policy, Side, SideOptions};
 
-use crate::cli::limits::LimitArgs;
-use crate::cli::load::{LoadArgs, on_this_machine, reading};
-use crate::cli::output::{OutputArgs, print, refuse_to_replace, refuse_to_replace_any, show};
-use crate::cli::{Failure, Global, budget, exit, input, side};
 use crate::code;
+use crate::cli::limits::LimitArgs;
+use crate::cli::load::{LoadArgs, reading};
+use crate::cli::output::{OutputArgs, print, refuse_to_replace, refuse_to_replace_any, show};
+use crate::cli::settings::Coverage;
+use crate::cli::{Failure, Global, budget, exit, input};
 
 /// Check what policies must and mustn't allow
 #[derive(clap::Args)]
@@ -95,7 +96,43 @@ struct CheckFile {
     /// The checks to make, by index.
     selected: Vec<usize>,
     /// The references of checks that compare.
-    references: HashMap<usize, Side>,
+    references: HashMap<usize, Reference>,
+}
+
+/// The reference of a check that compares.
+struct Reference {
+    inputs: SideInputs,
+    /// Its first reading.
+    first: Side,
+}
+
+/// A file of checks and a check of it, by index.
+type Place = (usize, usize);
+
+/// One reading of a policy, a program or a stack.
+struct Reading<'r> {
+    side: &'r Side,
+    load: &'r LoadArgs,
+    /// The references of checks that compare.
+    references: &'r BTreeMap<Place, Side>,
+    /// Whether the rules that no check constrains are sought, if that is wanted.
+    is_covered: bool,
+}
+
+/// The results for one reading.
+struct Results {
+    checks: Vec<(Place, CheckEntry)>,
+    /// The rules that no check constrains, if they were sought.
+    uncovered: Option<Vec<UncoveredEntry>>,
+    shared: Shared,
+}
+
+/// The selected checks of all files, each with its place.
+fn places(files: &[CheckFile]) -> impl Iterator<Item = (Place, &CheckFile, &Check)> {
+    files.iter().enumerate().flat_map(|(number, file)| {
+        let selected = file.selected.iter();
+        selected.map(move |index| ((number, *index), file, &file.checks.all[*index]))
+    })
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -104,15 +141,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     args.refuse_to_replace_inputs()?;
     let files = args.read_checks(global)?;
-    let load = args.load.keeping_variables();
     let mut tested = Vec::new();
     for policy in &args.policies {
-        let side = side::read(policy, &load, global)?;
-        load.check_options(side.filters())?;
-        tested.push(args.test(&files, &side, global)?);
+        tested.push(readings::test(args, &files, policy, global)?);
     }
     for side in args.processes()? {
-        tested.push(args.test(&files, &side, global)?);
+        tested.push(readings::test_only(args, &files, side, global)?);
     }
     let report = TestReport::new(tested, global.quiet);
     args.print(&report, global)?;
@@ -154,7 +188,7 @@ impl Args {
             let mut sources = Sources::new();
             let root = read_input(path, global)?.add_to(&mut sources)?;
             let mut loader = FileLoader::new(self.load.include_dirs());
-            loader.begin(path);
+            tamis_policy::loader::Loader::begin(&mut loader, path);
             let loaded = tamis_assertions::load(&mut sources, root, &mut loader, &self.settings);
             let Some(checks) = loaded.checks else {
                 return Err(Failure::Diagnostics(loaded.diagnostics, sources));
@@ -204,17 +238,24 @@ impl Args {
         selected: &[usize],
         sources: &Sources,
         global: &Global,
-    ) -> Result<HashMap<usize, Side>, Failure> {
+    ) -> Result<HashMap<usize, Reference>, Failure> {
         let mut references = HashMap::new();
+        let load = Coverage::new(&self.load, &[]).first.keeping_variables();
         for &index in selected {
             let check = &checks.all[index];
-            let Claim::Compare(_, reference) = &check.claim else {
+            let Claim::Compare(_, name) = &check.claim else {
                 continue;
             };
-            let path = relative_to(reference, &check.origin.file);
-            let side = side::read(&path, &self.load.keeping_variables(), global);
-            let side = side.map_err(|failure| unreadable(check, reference, &failure, sources))?;
-            references.insert(index, side);
+            let path = relative_to(name, &check.origin.file);
+            let reference = SideInputs::read(&path, global).and_then(|inputs| {
+                let first = inputs
+                    .clone()
+                    .load(&SideOptions::default(), &load, global)?;
+                Ok(Reference { inputs, first })
+            });
+            let reference =
+                reference.map_err(|failure| unreadable(check, name, &failure, sources))?;
+            references.insert(index, reference);
         }
         Ok(references)
     }
@@ -246,16 +287,20 @@ impl Args {
         }
     }
 
-    fn test(
+    /// The results of the checks at these places for one reading, each with its place; and, if they are wanted, the rules
+    /// that no check constrains.
+    fn test_reading(
         &self,
         files: &[CheckFile],
-        side: &Side,
+        reading: &Reading<'_>,
+        shared: Shared,
+        is_wanted: &dyn Fn(Place) -> bool,
         global: &Global,
-    ) -> Result<TestedEntry, Failure> {
-        let limits = self.limits.limits();
-        let assumed = self.load.call_arch();
+    ) -> Result<Results, Failure> {
+        let assumed = reading.load.call_arch();
+        let side = reading.side;
         side.with_subject(|subject| {
-            let judge = Judge::new(*subject, assumed, limits, budget::stop());
+            let judge = Judge::among(*subject, assumed, shared);
             let mut judge = judge.map_err(|limit| self.limits.gave_up(&side.name, limit))?;
             let sources = sources(side);
             let compiled = OnceCell::new();
@@ -264,34 +309,32 @@ impl Args {
                 Err(reason) => Err(String::clone(reason)),
             };
             let mut entries = Vec::new();
-            for file in files {
-                for &index in &file.selected {
-                    let check = &file.checks.all[index];
-                    let mut decide = |reference: Option<&Subject<'_>>| {
-                        let resources = Resources {
-                            reference,
-                            programs: &programs,
-                        };
-                        judge.check(&file.checks, check, &resources)
+            for (place, file, check) in places(files).filter(|(place, ..)| is_wanted(*place)) {
+                let mut decide = |reference: Option<&Subject<'_>>| {
+                    let resources = Resources {
+                        reference,
+                        programs: &programs,
                     };
-                    let outcome = match file.references.get(&index) {
-                        Some(side) => side.with_subject(|reference| decide(Some(reference))),
-                        None => decide(None),
-                    };
-                    let mut entry = CheckEntry::new(&file.checks, check, &outcome, &sources);
-                    if entry.is_failure()
-                        && let Some(policy) = changeable(side, check)
-                    {
-                        let mend = mend(&mut judge, &file.checks, check, policy, &self.load);
-                        entry.add_mend(mend.as_ref());
-                    }
-                    entries.push(entry);
+                    judge.check(&file.checks, check, &resources)
+                };
+                let outcome = match reading.references.get(&place) {
+                    Some(side) => side.with_subject(|reference| decide(Some(reference))),
+                    None => decide(None),
+                };
+                let mut entry = CheckEntry::new(&file.checks, check, &outcome, &sources);
+                if entry.is_failure()
+                    && let Some(policy) = mend::changeable(side, check)
+                {
+                    let options = (reading.load, &self.limits);
+                    let mend = mend::mend(&mut judge, &file.checks, check, policy, options);
+                    entry.add_mend(mend.as_ref());
                 }
+                entries.push((place, entry));
             }
-            let uncovered = match (self.coverage, side.filters()) {
+            let uncovered = match (self.coverage && reading.is_covered, side.filters()) {
                 (false, _) => None,
                 (true, [Loaded::Policy(policy)]) => {
-                    let found = uncovered(&mut judge, files, policy);
+                    let found = uncovered(&mut judge, files, policy, reading);
                     let found = found.map_err(|limit| self.limits.gave_up(&side.name, limit))?;
                     let entries = found.iter().map(|own| UncoveredEntry::new(own, &sources));
                     Some(entries.collect())
@@ -302,10 +345,10 @@ impl Args {
                     None
                 }
             };
-            Ok(TestedEntry {
-                policy: side.name.clone(),
+            Ok(Results {
                 checks: entries,
                 uncovered,
+                shared: judge.into_shared(),
             })
         })
     }
@@ -328,18 +371,17 @@ fn uncovered(
     judge: &mut Judge<'_>,
     files: &[CheckFile],
     policy: &Policy,
+    reading: &Reading<'_>,
 ) -> Result<Vec<Uncovered>, LimitReached> {
     let mut constraints = Vec::new();
-    for file in files {
-        for &index in &file.selected {
-            let reference = file.references.get(&index);
-            let reference = reference.map(|side| side.with_subject(|own| judge.reference(own)));
-            constraints.push(Constraint {
-                checks: &file.checks,
-                check: &file.checks.all[index],
-                reference: reference.transpose()?,
-            });
-        }
+    for (place, file, check) in places(files) {
+        let reference = reading.references.get(&place);
+        let reference = reference.map(|side| side.with_subject(|own| judge.reference(own)));
+        constraints.push(Constraint {
+            checks: &file.checks,
+            check,
+            reference: reference.transpose()?,
+        });
     }
     judge.coverage(&policy.ruleset, &constraints)
 }
@@ -396,81 +438,6 @@ fn help_to_choose(near: Option<&str>, what: &str, all: &[String]) -> String {
             let all: Vec<String> = all.iter().map(|own| format!("`{own}`")).collect();
             format!("the {what} are {}", all.join(", "))
         }
-    }
-}
-
-/// The policy that is the only filter of a side, if it has a text that a check of calls concerns.
-fn changeable<'s>(side: &'s Side, check: &Check) -> Option<&'s Policy> {
-    match side.filters() {
-        [Loaded::Policy(policy)] if Input::embedded(&policy.name).is_none() => {
-            (!check.claim.targets().is_empty()).then_some(policy)
-        }
-        _ => None,
-    }
-}
-
-/// The smallest change of a policy that mends a failing check; `None` if none is known within the limits.
-fn mend(
-    judge: &mut Judge<'_>,
-    checks: &Checks,
-    check: &Check,
-    policy: &Policy,
-    load: &LoadArgs,
-) -> Option<Mend> {
-    let place_in_list =
-        |origin: &Origin, call: &SeccompData| place::element_of(origin, call, &policy.sources);
-    let text = PolicyText {
-        language: policy.kind.name(),
-        root: &policy.name,
-        sources: &policy.sources,
-        place_in_list: &place_in_list,
-        read: &|file, text| changed(policy, load, file, text),
-    };
-    judge.mend(checks, check, &text).ok().flatten()
-}
-
-/// The ruleset of a policy with another text of one of its files.
-fn changed(policy: &Policy, load: &LoadArgs, file: &str, text: &str) -> Option<Ruleset> {
-    let root = policy.sources.iter().next()?;
-    let own = match *root.name == *file {
-        true => text,
-        false => &root.text,
-    };
-    let input = Input::new(policy.name.as_str(), own);
-    let options = on_this_machine(load.keeping_variables().shared_options(), &input);
-    let mut loader = Changed {
-        files: FileLoader::new(load.include_dirs()),
-        file,
-        text,
-    };
-    match tamis_session::load(input, &options, &mut loader).ok()? {
-        Loaded::Policy(policy) => Some(policy.ruleset),
-        Loaded::Program(_) => None,
-    }
-}
-
-/// Reads included files, one of them with another text.
-struct Changed<'c> {
-    files: FileLoader,
-    file: &'c str,
-    text: &'c str,
-}
-
-impl Loader for Changed<'_> {
-    fn begin(&mut self, root: &str) {
-        self.files.begin(root);
-    }
-
-    fn load(&mut self, path: &str, from: &str) -> Result<loader::Loaded, String> {
-        let mut loaded = self.files.load(path, from)?;
-        if loaded.name == self.file {
-            self.text.clone_into(&mut loaded.text);
-        }
-        Ok(loaded)
-    }
-
-    fn load_given(&mut self, path: &str) -> Result<loader::Loaded, String> {
-        self.files.load_given(path)
     }
 }
 

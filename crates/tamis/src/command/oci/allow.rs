@@ -194,9 +194,18 @@ fn entries(
         Some(_) => native,
         None => Arch::X86_64,
     };
+    profile_of(calls, arch, &args.limits)
+}
+
+/// A profile of an architecture with entries for the calls.
+pub(crate) fn profile_of(
+    calls: &[String],
+    arch: Arch,
+    limits: &LimitArgs,
+) -> Result<String, Failure> {
     let ruleset = allowing(calls, &[arch])?;
-    let gave_up = |limit| args.limits.gave_up("nothing was written", limit);
-    let mut space = Space::stoppable(args.limits.limits(), budget::stop());
+    let gave_up = |limit| limits.gave_up("nothing was written", limit);
+    let mut space = Space::stoppable(limits.limits(), budget::stop());
     let function = space.ruleset(&ruleset).map_err(gave_up)?;
     let oci = export::find("oci").expect("it is registered");
     let source = Source {
@@ -204,7 +213,7 @@ fn entries(
         ..Source::named("calls")
     };
     let converted = convert::convert(&mut space, function, oci, &source);
-    let converted = converted.map_err(|refusal| failure(&args.limits, refusal))?;
+    let converted = converted.map_err(|refusal| failure(limits, refusal))?;
     match converted.losses.first() {
         Some(loss) => Err(Failure::input(format!(
             "{}; nothing was written",
