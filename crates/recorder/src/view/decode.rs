@@ -8,6 +8,7 @@ use tamis_abi::{Arch, SeccompData};
 
 use super::address;
 use super::memory::{self, Read};
+use super::process_control::{self, Shown};
 use super::shape::{self, Kind, Place, Shape};
 use super::structure::{self, CallMemory, Form, Validity};
 use super::symbols;
@@ -297,6 +298,10 @@ impl Decoder {
         if let Some(shown) = dependent(shape, place, call, raw) {
             return shown;
         }
+        if shape.name == "prctl" && place.arg.name() == "arg2" {
+            let shown = self.process_control(call.args[0] as u32, raw, read);
+            return shown.unwrap_or(pointer);
+        }
         match place.kind {
             Kind::Pointer => pointer,
             _ if self.hides_data && shape::is_data(place) => pointer,
@@ -344,6 +349,15 @@ impl Decoder {
                 Some(symbol) => DecodedValue::Symbol(symbol),
                 None => number(kind, raw).unwrap_or(pointer),
             },
+        }
+    }
+
+    /// The argument behind an option of `prctl`; `None` if its meaning is unknown.
+    fn process_control(&self, option: u32, raw: u64, read: &Read<'_>) -> Option<DecodedValue> {
+        match process_control::argument(option, raw)? {
+            Shown::Number(number) => Some(DecodedValue::Signed(number)),
+            Shown::Name(name) => Some(DecodedValue::Symbol(name.into())),
+            Shown::Text => string(read, raw, self.max_bytes),
         }
     }
 

@@ -6,6 +6,7 @@
 //! | `symbols` | the names of values |
 //! | `decode` | [`Decoder`]: the arguments of a call in progress, with their memory |
 //! | `multiplexed` | calls of i386 through `socketcall` and `ipc` |
+//! | `process_control` | the arguments of `prctl` |
 //! | `memory` | reading strings of a task |
 //! | `structure` | structures behind arguments |
 //! | `address` | socket addresses |
@@ -24,6 +25,7 @@ mod follow;
 mod lines;
 mod memory;
 mod multiplexed;
+mod process_control;
 mod shape;
 mod structure;
 mod symbols;

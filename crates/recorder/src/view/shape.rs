@@ -4,6 +4,7 @@ use tamis_abi::signature::{self, Arg, Width};
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
 
 use super::multiplexed;
+use super::process_control;
 use super::structure::{self, Form, Validity};
 
 /// The kind of an argument.
@@ -89,6 +90,7 @@ impl Shape {
             "futex" | "futex_time64" => futex_args(value(1)),
             "mremap" if value(3) & MREMAP_FIXED == 0 => 4,
             "ioctl" => 3,
+            "prctl" => process_control::used(value(0)).unwrap_or(all),
             _ => all,
         };
         used.min(all)

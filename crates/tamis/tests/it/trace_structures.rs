@@ -259,6 +259,15 @@ fn without_numbers(line: &str) -> String {
             return format!("{before}{rest}");
         }
     }
+    // Newer releases of strace show the data of `epoll_ctl` as one number.
+    if let Some((before, rest)) = line.split_once("data={u32=")
+        && let Some((data, rest)) = rest
+            .split_once("u64=")
+            .and_then(|(_, rest)| rest.split_once('}'))
+        && let Ok(data) = data.parse::<u64>()
+    {
+        return format!("{before}data={data:#x}{rest}");
+    }
     if !has_pid.iter().any(|start| line.starts_with(start)) {
         return line.to_owned();
     }
