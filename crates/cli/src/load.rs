@@ -328,6 +328,13 @@ impl LoadArgs {
         Ok(load)
     }
 
+    /// These options with a release of systemd for units, unless an option of the language names another one.
+    pub fn with_systemd(&self, version: SystemdVersion) -> LoadArgs {
+        let mut load = self.clone();
+        load.systemd.asked = Some(version);
+        load
+    }
+
     /// The release of systemd that reads units, from the options or this machine.
     pub fn systemd(&self) -> systemd::Settings {
         let mut named = self.languages.list.iter().rev();
@@ -399,6 +406,8 @@ pub fn warn_essential(policy: &Policy, global: &Global) {
         statements: Statements::default(),
         assumed_arch: native_arch(),
         runtime: None,
+        kernel: None,
+        targets: &[],
     };
     let checks = [tamis_lint::registry::ESSENTIAL];
     // A policy that is too complex for the check still compiles.

@@ -142,4 +142,22 @@ tamis_diag::codes! { LINT;
          capabilities and changes the user and the folder behind the filter, since installing it takes \
          capabilities. `docker run --security-opt no-new-privileges`, or `noNewPrivileges` in the configuration, needs \
          fewer. Found on runc 1.1 and crun 1.8; other versions may make more calls.";
+    LINT_OUTDATED_LIST = "TM0728", "a deny list is older than the kernel",
+        "A deny list is written for the calls of its time. Each kernel adds some, and the list allows them by its \
+         default: Flatpak's list denied `mount` and allowed the mount calls of Linux 5.2 (CVE-2021-41133). Reported are \
+         calls of the named kernel that came after the newest call that the list treats in a way of its own. Review \
+         them, then state the kernel for which the list was reviewed: `known-until linux 6.18` in the tamis language answers \
+         later calls with ENOSYS, so that programs fall back to older ones. Better, list what is allowed.";
+    LINT_TARGET_NEEDS = "TM0729", "a call is denied that a named program or library needs",
+        "C libraries, runtimes and kernels begin to make calls with some version: glibc starts threads by `clone3` since \
+         2.34 and guards stacks by MADV_GUARD_INSTALL since 2.42. Most go on after ENOSYS, as on an older kernel, and fail \
+         after EPERM. `tamis lint --target glibc-2.42` compares the policy with tables of such needs, each with its \
+         source. It is a note if the target goes on after the answer that the policy gives. Allow the call, or answer the \
+         error that the finding names; `known-until linux 6.18` in the tamis language answers all later calls so.";
+    LINT_MERGED_BOUNDS = "TM0730", "a program resembles those of an older libseccomp that lost a bound",
+        "libseccomp before 2.6.1 merged rules with upper bounds of 64 bits (`<`, `<=`) on the same argument of a call wrongly \
+         (GHSA-4q85-33p6-j5g6): if the bounds have the same upper half, values with a smaller one get the result of the rule \
+         that was added first, also below the closer bound of the other. The program no longer shows the rules, so the \
+         finding says that it resembles such a program, with calls to look at. Compare it with its rules: `tamis diff \
+         rules.json filter.bpf`.";
 }

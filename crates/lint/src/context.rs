@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use tamis_abi::signature::{self, Width};
-use tamis_abi::{Action, ActionKind, Arch, ArgIndex, Nr, SeccompData, Word, errno, syscall};
+use tamis_abi::{
+    Action, ActionKind, Arch, ArgIndex, KernelVersion, Nr, SeccompData, Word, errno, syscall,
+};
 use tamis_analysis::{find, with_word, words};
 use tamis_bpf::{Pc, Stack, interp};
 use tamis_prover::{Function, Limited, Limits, Space, Stop};
@@ -17,6 +19,7 @@ use crate::finding::{Example, Place};
 use crate::rules_view::{Statement, statements};
 use crate::subject::{LintInput, Meaning, Runtime, Statements};
 use crate::tables::Form;
+use crate::target::Target;
 use tamis_diag::words::list;
 
 /// A number that no kernel uses or will use soon.
@@ -61,6 +64,10 @@ pub(crate) struct Context<'a> {
     pub(crate) arches: Vec<Arch>,
     /// The runtime that starts a container under the filter.
     pub(crate) runtime: Option<Runtime>,
+    /// The kernel that runs the filter.
+    pub(crate) kernel: Option<KernelVersion>,
+    /// What the filter is for.
+    pub(crate) targets: &'a [Target],
     /// Whether the result depends on the architecture.
     pub(crate) tests_arch: bool,
     calls: BTreeMap<Arch, Vec<Call>>,
@@ -119,6 +126,8 @@ impl<'a> Context<'a> {
             kind: subject.statements,
             arches: Vec::new(),
             runtime: subject.runtime,
+            kernel: subject.kernel,
+            targets: subject.targets,
             tests_arch,
             calls: BTreeMap::new(),
             computed,
@@ -453,7 +462,11 @@ impl<'a> Context<'a> {
     }
 
     /// One of the calls with a selected return value.
-    fn data(&self, call: &Call, wanted: impl Fn(u32) -> bool) -> Limited<Option<SeccompData>> {
+    pub(crate) fn data(
+        &self,
+        call: &Call,
+        wanted: impl Fn(u32) -> bool,
+    ) -> Limited<Option<SeccompData>> {
         let found = find(&self.space, &[call.function], &|values| wanted(values[0]))?;
         Ok(found.map(|found| call.complete(found.data)))
     }

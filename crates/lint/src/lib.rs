@@ -18,11 +18,13 @@ pub mod registry;
 mod rules_view;
 mod subject;
 mod tables;
+mod target;
 
 pub use finding::{Example, Finding, Place, Relevance};
 pub use registry::Check;
 pub use subject::{LintInput, Meaning, Runtime, Statements};
 pub use tables::is_essential;
+pub use target::{Target, UnknownTarget, Version};
 pub use tamis_prover::{LimitReached, Limits, Stop};
 
 use context::Context;
@@ -42,6 +44,8 @@ use tamis_diag::Severity;
 ///     statements: Statements::Rules,
 ///     assumed_arch: Arch::X86_64,
 ///     runtime: None,
+///     kernel: None,
+///     targets: &[],
 /// };
 /// let found = tamis_lint::run(&subject, &registry::ALL, Limits::default(), Stop::default()).unwrap();
 /// assert!(found.findings.iter().any(|finding| finding.code.id == "TM0718"));

@@ -4,10 +4,10 @@ use tamis_diag::{Code, Severity};
 
 use crate::checks::{
     address_families, compat_gap, dangerous_calls, dead_code, duplicate_rule, enosys_expected,
-    essential_calls, evadable_restriction, foreign_arch, idle_rule, io_uring, multiplexer,
-    never_holds, permissive_default, runtime, shadowed_rule, sign_extension, start_up, time64,
-    twins, unchecked_arch, unchecked_argument, unknown_numbers, unreachable_rule, wide_comparison,
-    x32_gap,
+    essential_calls, evadable_restriction, foreign_arch, idle_rule, io_uring, merged_bounds,
+    multiplexer, never_holds, outdated_list, permissive_default, runtime, shadowed_rule,
+    sign_extension, start_up, target_needs, time64, twins, unchecked_arch, unchecked_argument,
+    unknown_numbers, unreachable_rule, wide_comparison, x32_gap,
 };
 use crate::context::Context;
 use crate::finding::Finding;
@@ -30,7 +30,7 @@ pub struct Check {
 }
 
 /// All checks, ascending by code.
-pub const ALL: [Check; 27] = [
+pub const ALL: [Check; 30] = [
     unchecked_arch::CHECK,
     foreign_arch::CHECK,
     x32_gap::CHECK,
@@ -58,6 +58,9 @@ pub const ALL: [Check; 27] = [
     sign_extension::CHECK,
     time64::CHECK,
     runtime::CHECK,
+    outdated_list::CHECK,
+    target_needs::CHECK,
+    merged_bounds::CHECK,
 ];
 
 /// The check of calls that every program needs.

@@ -1,12 +1,14 @@
 //! The subject of the checks: a policy, or the filters of one task.
 
 use std::collections::BTreeSet;
-use tamis_abi::{Action, Arch, SeccompData};
+use tamis_abi::{Action, Arch, KernelVersion, SeccompData};
 use tamis_bpf::{Insn, Op, Program, Stack};
 
 use tamis_analysis::without_complex_calls;
 use tamis_prover::{Function, LimitReached, Limits, Space, Stop};
 use tamis_rules::{Origin, Ruleset};
+
+use crate::target::Target;
 
 /// The policy or filters of a subject.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +72,10 @@ pub struct LintInput<'a> {
     pub assumed_arch: Arch,
     /// The runtime that starts a container under the filter; `None` if it isn't known.
     pub runtime: Option<Runtime>,
+    /// The kernel that runs the filter; `None` if it isn't known.
+    pub kernel: Option<KernelVersion>,
+    /// What the filter is for.
+    pub targets: &'a [Target],
 }
 
 /// A runtime of containers.
@@ -95,7 +101,7 @@ impl Runtime {
 }
 
 /// A return value other than the used ones. The kernel kills a process for it, so it doesn't execute the call.
-fn unused(is_used: impl Fn(u32) -> bool) -> u32 {
+pub(crate) fn unused(is_used: impl Fn(u32) -> bool) -> u32 {
     let mut values = (Action::KILL_PROCESS.ret()..).skip(1);
     let unused = values.find(|ret| !is_used(*ret));
     unused.expect("a filter has fewer return values than there are")

@@ -5,6 +5,7 @@
 pub(crate) mod dangerous;
 pub(crate) mod essential;
 pub(crate) mod families;
+pub(crate) mod needs;
 pub(crate) mod newer;
 pub(crate) mod ring;
 pub(crate) mod start_up;

@@ -5,8 +5,10 @@
 use std::io::{self, IsTerminal};
 
 use tamis_diag::{Code, Diagnostic, Severity};
-use tamis_lint::{Check, LintInput, Meaning, Relevance, Statements, registry};
-use tamis_policy::systemd;
+use tamis_lint::{
+    Check, LintInput, Meaning, Relevance, Statements, Target, UnknownTarget, registry,
+};
+use tamis_policy::systemd::{self, SystemdVersion};
 use tamis_report::entry::counted;
 use tamis_report::extent::Extent;
 use tamis_report::lint::{FindingEntry, InputFindings, LintChecksReport, LintReport, sarif};
@@ -30,7 +32,7 @@ Examples:
   tamis lint policy.tamis
   tamis lint default.json --arch x86_64 --min-severity warning
   tamis lint --stack first.bpf second.bpf third.bpf
-  tamis lint profile.json --runtime runc
+  tamis lint profile.json --runtime runc --target glibc-2.42,linux-7.2
   tamis lint profile.json --arch all --cap all
   tamis lint profile.json --sarif > lint.sarif
 Exit status: 1 if there is a warning, 2 if an input can't be read, 3 if there is none and something wasn't checked.")]
@@ -65,6 +67,12 @@ pub(crate) struct Args {
     /// The filter is in force for the runtime's last steps, without no_new_privs for more of them: dropping capabilities, changing the user.
     #[arg(long, value_name = "RUNTIME")]
     runtime: Option<Runtime>,
+    /// Check also the needs of these: `glibc-2.42`, `musl-1.2`, `systemd-258`, `runc-1.5`, `linux-7.2` and others
+    ///
+    /// Calls that they make since a version and that the filter denies, with the error after which they go on. A kernel shows
+    /// also which of its calls a deny list is too old for. A release of systemd is the one that reads units.
+    #[arg(long = "target", value_name = "NAME", value_delimiter = ',', value_parser = parse_target)]
+    targets: Vec<Target>,
     /// List the checks
     #[arg(long)]
     list: bool,
@@ -113,7 +121,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return Ok(exit::OK);
     }
     let checks = args.checks()?;
-    let coverage = Coverage::new(&args.load, &[]);
+    let load = match args.targets.iter().rfind(|target| target.name == UNIT) {
+        Some(target) => args
+            .load
+            .with_systemd(SystemdVersion::branch(target.version.major())),
+        None => args.load.clone(),
+    };
+    let coverage = Coverage::new(&load, &[]);
     let mut texts = Vec::new();
     let mut loaded = Vec::new();
     for path in &args.inputs {
@@ -180,6 +194,20 @@ impl Args {
         let allowed = self.allow.iter().map(|name| known_code(name));
         let allowed: Vec<Code> = allowed.collect::<Result<_, _>>()?;
         checks.retain(|check| !allowed.contains(&check.code));
+        let needs_target = |name: &&String| {
+            let check = registry::from_name(name).map(|check| check.code);
+            check.is_some_and(|code| {
+                [code::LINT_TARGET_NEEDS, code::LINT_OUTDATED_LIST].contains(&code)
+            })
+        };
+        if self.targets.is_empty()
+            && let Some(name) = self.only.iter().find(needs_target)
+        {
+            return Err(Failure::usage(
+                format!("`{name}` checks what a target needs, and none is named"),
+                "name it: `--target glibc-2.42`, `--target linux-7.2`",
+            ));
+        }
         if self.runtime.is_none() && self.only.iter().any(|name| is_runtime(name)) {
             return Err(Failure::usage(
                 "`runtime` checks the steps of a runtime, and none is named",
@@ -294,6 +322,8 @@ impl Args {
             statements,
             assumed_arch: load.call_arch(),
             runtime: self.runtime.map(Into::into),
+            kernel: self.targets.iter().find_map(Target::kernel),
+            targets: &self.targets,
         };
         let (limits, stop) = (self.limits.limits(), budget::stop());
         tamis_lint::run(&subject, checks, limits, stop)
@@ -392,6 +422,12 @@ fn kept(policy: &Policy) -> Vec<Origin> {
     let sources = policy.sources.with_ids().filter(|_| is_unit);
     let kept = |(id, _)| systemd::settings_beyond_filters(&policy.sources, id);
     sources.flat_map(kept).collect()
+}
+
+/// Parses `NAME-VERSION`.
+fn parse_target(text: &str) -> Result<Target, String> {
+    text.parse()
+        .map_err(|UnknownTarget { message, help }| format!("{message}; {help}"))
 }
 
 fn is_runtime(name: &str) -> bool {

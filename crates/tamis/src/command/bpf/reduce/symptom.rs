@@ -221,6 +221,8 @@ fn finds(meaning: Meaning, code: Code, assumed_arch: Arch) -> bool {
         statements: Statements::default(),
         assumed_arch,
         runtime: None,
+        kernel: None,
+        targets: &[],
     };
     let found = tamis_lint::run(&subject, &[check], Limits::default(), Stop::default());
     found.is_ok_and(|found| !found.findings.is_empty())
