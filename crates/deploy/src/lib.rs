@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`harden`] | one filter in place of the filters that systemd makes for a service |
 //! | [`oci`] | filters in the configuration of a container |
+//! | [`advisories`] | known weaknesses of the filters of running processes |
 //! | [`audit`] | the filters of running processes, compared with a policy |
 //! | [`denied`] | denied calls, explained, with the smallest change of the policy that allows them |
 //! | [`owner`] | the unit, container and pod of a process |
@@ -15,6 +16,7 @@
 //! removes files. Options, output and exit codes are the command's.
 #![forbid(unsafe_code)]
 
+pub mod advisories;
 pub mod audit;
 pub mod denied;
 pub mod harden;

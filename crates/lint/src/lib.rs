@@ -10,6 +10,7 @@
 //! in `tables`.
 #![forbid(unsafe_code)]
 
+pub mod advisories;
 mod checks;
 pub mod code;
 mod context;
@@ -24,8 +25,8 @@ pub use finding::{Example, Finding, Place, Relevance};
 pub use registry::Check;
 pub use subject::{LintInput, Meaning, Runtime, Statements};
 pub use tables::is_essential;
-pub use target::{Target, UnknownTarget, Version};
 pub use tamis_prover::{LimitReached, Limits, Stop};
+pub use target::{Target, UnknownTarget, Version};
 
 use context::Context;
 use tamis_diag::Severity;
@@ -61,6 +62,33 @@ pub fn run(
     limits: Limits,
     stop: Stop,
 ) -> Result<Findings, LimitReached> {
+    let found = run_each(subject, checks, limits, stop)?;
+    let mut findings: Vec<Finding> = found.findings.into_iter().flatten().collect();
+    // Stable: otherwise equal findings keep the order of the check.
+    findings.sort_by_key(|finding| {
+        let line = finding.places.first().map(Place::order);
+        let severity = std::cmp::Reverse::<Severity>(finding.severity);
+        (severity, finding.relevance, line)
+    });
+    Ok(Findings {
+        findings,
+        gaps: found.gaps,
+    })
+}
+
+/// The findings of each check, and the parts that were not checked.
+struct FoundByCheck {
+    /// In the order of the checks.
+    findings: Vec<Vec<Finding>>,
+    gaps: Vec<String>,
+}
+
+fn run_each(
+    subject: &LintInput,
+    checks: &[Check],
+    limits: Limits,
+    stop: Stop,
+) -> Result<FoundByCheck, LimitReached> {
     let simpler;
     let mut context = match Context::new(*subject, limits, stop.clone()) {
         Ok(context) => context,
@@ -89,17 +117,14 @@ pub fn run(
             .check_stop()
             .and_then(|()| (check.run)(&mut context));
         match found {
-            Ok(found) => findings.extend(found),
-            Err(limit) => gaps.push(format!("{} was not checked: {limit}", check.name)),
+            Ok(found) => findings.push(found),
+            Err(limit) => {
+                findings.push(Vec::new());
+                gaps.push(format!("{} was not checked: {limit}", check.name));
+            }
         }
     }
-    // Stable: otherwise equal findings keep the order of the check.
-    findings.sort_by_key(|finding| {
-        let line = finding.places.first().map(Place::order);
-        let severity = std::cmp::Reverse::<Severity>(finding.severity);
-        (severity, finding.relevance, line)
-    });
-    Ok(Findings { findings, gaps })
+    Ok(FoundByCheck { findings, gaps })
 }
 
 /// The findings, and the parts that were not checked.

@@ -14,6 +14,7 @@
 )]
 
 pub mod addition;
+pub mod advisories;
 pub mod audit;
 pub mod bench;
 pub mod bisect;
@@ -93,6 +94,7 @@ macro_rules! documents {
 }
 
 documents! {
+    advisories::AdvisoriesReport = "tamis.advisories/1",
     audit::AuditReport = "tamis.audit/1",
     bench::BenchReport = "tamis.bench/1",
     engines::EnginesReport = "tamis.bench-engines/1",

@@ -112,7 +112,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 47] = [
     (
         "deploy",
         Some(&[
-            "abi", "analysis", "bpf", "compiler", "diag", "kernel", "optimize", "policy",
+            "abi", "analysis", "bpf", "compiler", "diag", "kernel", "lint", "optimize", "policy",
             "profile", "prover", "report", "rules", "session",
         ]),
     ),

@@ -2,6 +2,7 @@
 //! a function from the context to findings.
 
 pub(crate) mod address_families;
+pub(crate) mod af_alg;
 mod compat_arches;
 pub(crate) mod compat_gap;
 pub(crate) mod dangerous_calls;

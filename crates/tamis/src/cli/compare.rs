@@ -53,7 +53,7 @@ pub(crate) struct ComparedSides {
     is_identical: bool,
     /// The functions of both sides, once computed.
     functions: Option<Result<[Function; 2], LimitReached>>,
-    /// Calls for which the sides differ, in any of the scopes compared so far.
+    /// Calls that the sides decide differently, in any of the scopes compared so far.
     known: Vec<Pair>,
     /// The readings that the comparison covers.
     pub(crate) coverage: Coverage,

@@ -69,8 +69,8 @@ pub(crate) struct Args {
     runtime: Option<Runtime>,
     /// Check also the needs of these: `glibc-2.42`, `musl-1.2`, `systemd-258`, `runc-1.5`, `linux-7.2` and others
     ///
-    /// Calls that they make since a version and that the filter denies, with the error after which they go on. A kernel shows
-    /// also which of its calls a deny list is too old for. A release of systemd is the one that reads units.
+    /// Calls that they make since a version and that the filter denies, with the error that they survive. A kernel also
+    /// dates deny lists. A release of systemd is the one that reads units.
     #[arg(long = "target", value_name = "NAME", value_delimiter = ',', value_parser = parse_target)]
     targets: Vec<Target>,
     /// List the checks

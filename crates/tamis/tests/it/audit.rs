@@ -170,3 +170,64 @@ fn each_thread_is_compared_and_one_that_is_traced_is_no_success() {
         );
     }
 }
+
+/// The advisories of a process under this policy, by Linux 6.18; skips if the kernel doesn't show filters.
+fn advisories(name: &str, policy: &str) -> (Option<i32>, Vec<String>) {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("advisories-{name}.tamis"));
+    fs::write(&path, policy).unwrap();
+    let (mut child, pid) = waiting(&[&path]);
+    let output = audit(&["--advisories", "--json", "--kernel", "6.18", "--pid", &pid]);
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    if output.status.code() == Some(4) {
+        skip::because(Need::Live, String::from_utf8_lossy(&output.stderr));
+    }
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ids = document["owners"][0]["processes"][0]["advisories"].as_array();
+    let ids = ids.unwrap().iter();
+    let ids = ids.map(|id| id.as_str().unwrap().to_owned());
+    (output.status.code(), ids.collect())
+}
+
+/// Each weakness is found in a filter that has it, and not in one that just doesn't.
+#[test]
+fn advisories_name_what_enforced_filters_lack() {
+    skip::unless_live();
+    let known = "default allow\nunknown errno(ENOSYS)\ndeny io_uring_setup";
+    for (name, policy, expected) in [
+        (
+            "strict",
+            format!("{known}, socket(family == AF_ALG)"),
+            vec![],
+        ),
+        ("open", known.to_owned(), vec!["af-alg"]),
+        (
+            "wide",
+            format!("{known}, socket(full(family) == AF_ALG)"),
+            vec!["af-alg", "upper-bits"],
+        ),
+        (
+            "foreign",
+            format!("bad-arch allow\n{known}, socket"),
+            match std::env::consts::ARCH {
+                "x86_64" => vec!["af-alg", "x32-calls", "compat-calls"],
+                "aarch64" => vec!["af-alg", "compat-calls"],
+                _ => vec![],
+            },
+        ),
+        (
+            "ring",
+            "default allow\nunknown errno(ENOSYS)\ndeny socket".to_owned(),
+            vec!["af-alg", "io-uring"],
+        ),
+        (
+            "later",
+            "default allow\ndeny mseal, io_uring_setup, socket".to_owned(),
+            vec!["outdated-deny-list"],
+        ),
+    ] {
+        let (code, ids) = advisories(name, &policy);
+        assert_eq!(ids, expected, "{name}");
+        assert_eq!(code, Some(i32::from(!expected.is_empty())), "{name}");
+    }
+}

@@ -20,8 +20,9 @@ fn check(line: &str) -> String {
     schema::check(Path::new(crate::TAMIS), &schemas, line)
 }
 
-/// Checks the document of a process under a filter; nothing where the kernel doesn't show filters.
-fn check_dump() -> String {
+/// Checks the document of a process under a filter, whose number completes the command; skips where the kernel doesn't
+/// show filters.
+fn check_waiting(command: &str) -> String {
     skip::unless_live();
     let mut child = Command::new(crate::TAMIS)
         .args([
@@ -41,7 +42,7 @@ fn check_dump() -> String {
     BufReader::new(child.stdout.as_mut().unwrap())
         .read_line(&mut pid)
         .unwrap();
-    let line = format!("bpf dump --json --pid {}", pid.trim());
+    let line = format!("{command} {}", pid.trim());
     let tried = Command::new(crate::TAMIS)
         .args(line.split(' '))
         .output()
@@ -188,6 +189,7 @@ fn check_live() -> Vec<String> {
             "audit --json --against pure-compute --pid {}",
             std::process::id()
         )),
+        check_waiting("audit --advisories --json --pid"),
         check("trace --json -- cat /etc/passwd"),
     ]
 }
@@ -260,7 +262,8 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
 }
 
 /// The documents of the tests below.
-const LIVE: [&str; 8] = [
+const LIVE: [&str; 9] = [
+    "tamis.advisories/1",
     "tamis.audit/1",
     "tamis.bench/1",
     "tamis.bench-gap/1",
@@ -285,7 +288,7 @@ fn documents_about_the_running_kernel_fit_their_schemas() {
 #[test]
 fn the_document_about_filters_of_a_process_fits_its_schema() {
     skip::unless_live();
-    assert_eq!(check_dump(), DUMP);
+    assert_eq!(check_waiting("bpf dump --json --pid"), DUMP);
 }
 
 #[test]
