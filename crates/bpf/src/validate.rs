@@ -72,6 +72,11 @@ pub enum Reason {
         /// The target; at least the length of the program.
         target: u64,
     },
+    /// A jump whose distance is negative if it is taken for a signed number.
+    JumpBack {
+        /// The distance without its sign.
+        back: u32,
+    },
     /// The last instruction is not a return.
     LastNotReturn,
     /// A load of a scratch slot that may not have been written.
@@ -101,6 +106,7 @@ impl Reason {
             }
             Reason::Shift(_) => "the kernel rejects a shift by a constant of 32 or more",
             Reason::JumpOutside { .. } => "both targets of a jump must be inside the program",
+            Reason::JumpBack { .. } => "jumps lead forwards only: a distance has no sign",
             Reason::LastNotReturn => "the last instruction is `ret #k` or `ret a`",
             Reason::UnwrittenSlot(_) => {
                 "a scratch slot is written on every path before it is read; code behind a `ret` \
@@ -145,6 +151,14 @@ impl fmt::Display for Reason {
             Reason::Shift(distance) => write!(f, "shift by {distance}"),
             Reason::JumpOutside { target } => {
                 write!(f, "jump to instruction {target}, behind the last one")
+            }
+            Reason::JumpBack { back } => {
+                let instructions = if *back == 1 {
+                    "instruction"
+                } else {
+                    "instructions"
+                };
+                write!(f, "jump back by {back} {instructions}")
             }
             Reason::LastNotReturn => f.write_str("the last instruction is not a return"),
             Reason::UnwrittenSlot(slot) => {
@@ -266,14 +280,14 @@ fn check_op<M: Machine>(
     pc: u64,
     behind: u64,
 ) -> Result<(), Reason> {
-    let jump = |skip: u64| {
-        if skip < behind {
-            Ok(())
-        } else {
-            Err(Reason::JumpOutside {
-                target: pc + 1 + skip,
-            })
-        }
+    let jump = |skip: u64| match i32::try_from(skip) {
+        _ if skip < behind => Ok(()),
+        Ok(_) => Err(Reason::JumpOutside {
+            target: pc + 1 + skip,
+        }),
+        Err(_) => Err(Reason::JumpBack {
+            back: (skip as u32).wrapping_neg(),
+        }),
     };
     match op {
         Operation::LoadData(load) => M::check_load(load),
@@ -407,7 +421,10 @@ mod tests {
         assert_eq!(verdict(&[Op::Jump(0), RET]), []);
         let outside = |target| [(0, Reason::JumpOutside { target })];
         assert_eq!(verdict(&[Op::Jump(1), RET]), outside(2));
-        assert_eq!(verdict(&[Op::Jump(u32::MAX), RET]), outside(1 << 32));
+        let back = |back| [(0, Reason::JumpBack { back })];
+        assert_eq!(verdict(&[Op::Jump(u32::MAX), RET]), back(1));
+        assert_eq!(verdict(&[Op::Jump(1 << 31), RET]), back(1 << 31));
+        assert_eq!(verdict(&[Op::Jump(i32::MAX as u32), RET]), outside(1 << 31));
         assert_eq!(verdict(&[branch(0, 0), RET]), []);
         assert_eq!(verdict(&[branch(1, 0), RET]), outside(2));
         assert_eq!(verdict(&[branch(0, 9), RET]), outside(10));

@@ -12,7 +12,7 @@ pub use tamis_bpf::Pc;
 use tamis_bpf::extended::Insn;
 
 use crate::coding::{Encoded, decode};
-use crate::insn::{Op, Reg};
+use crate::insn::{AluOp, Op, Reg, Source};
 
 /// A valid list of instructions, for machines of one byte order.
 ///
@@ -47,6 +47,15 @@ pub enum Reason {
     },
     /// The instruction is none of the set, or a field that it doesn't use isn't 0.
     UnknownInstruction(Insn),
+    /// A shift by a constant that the operands' width doesn't have.
+    Shift {
+        /// The constant.
+        distance: i32,
+        /// The width.
+        width_bits: u32,
+    },
+    /// A division by the constant 0, or its remainder.
+    DivisionByZero,
     /// A jump or call that leads outside.
     TargetOutside {
         /// Where it leads.
@@ -77,6 +86,15 @@ impl fmt::Display for Reason {
                 f.write_str("not an instruction:")?;
                 bytes.iter().try_for_each(|byte| write!(f, " {byte:02x}"))
             }
+            Reason::Shift {
+                distance,
+                width_bits,
+            } => write!(
+                f,
+                "shift of {width_bits} bits by {distance}; the kernel takes constants of 0 to {}",
+                width_bits - 1
+            ),
+            Reason::DivisionByZero => f.write_str("division by the constant 0"),
             Reason::TargetOutside { target } => {
                 write!(f, "jump to instruction {target}, outside the program")
             }
@@ -121,7 +139,7 @@ impl Program {
             let pc = ops.len();
             let op = decode(&insns[pc..]).ok_or_else(|| InvalidProgram {
                 pc: Pc(pc),
-                reason: Reason::UnknownInstruction(insns[pc]),
+                reason: refusal(insns[pc]),
             })?;
             ops.push(Some(op));
             ops.resize(pc + op.places(), None);
@@ -205,6 +223,20 @@ impl Program {
     }
 }
 
+/// The reason why an instruction doesn't decode: a constant that its operation doesn't take, or anything else.
+fn refusal(insn: Insn) -> Reason {
+    match decode(&[Insn { imm: 1, ..insn }]) {
+        Some(Op::Alu(width, AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, _, Source::Imm(_))) => {
+            Reason::Shift {
+                distance: insn.imm,
+                width_bits: width.size().bits().count(),
+            }
+        }
+        Some(Op::Alu(_, _, _, Source::Imm(_))) => Reason::DivisionByZero,
+        _ => Reason::UnknownInstruction(insn),
+    }
+}
+
 /// The instruction that a jump, branch or call at `pc` leads to.
 ///
 /// # Panics
@@ -224,7 +256,7 @@ pub fn insns_from_bytes(bytes: &[u8], endian: Endian) -> Option<Vec<Insn>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::insn::{AluOp, Source, Width};
+    use crate::insn::Width;
 
     const MOVE: Op = Op::Alu(Width::W64, AluOp::Mov, Reg::R0, Source::Imm(0));
 
@@ -261,6 +293,26 @@ mod tests {
         let half = Encoded::from(Op::LoadImm64(Reg::R0, 1)).insns()[..1].to_vec();
         let error = Program::new(half.clone(), Endian::Little).unwrap_err();
         assert_eq!(error.reason, Reason::UnknownInstruction(half[0]));
+    }
+
+    #[test]
+    fn constants_that_an_operation_refuses_are_named_by_their_rule() {
+        let alu = |width, alu, k| {
+            let reason = reason(&[Op::Alu(width, alu, Reg::R0, Source::Imm(k)), Op::Exit]);
+            reason.map(|(_, reason)| reason)
+        };
+        let shift = |distance, width_bits| {
+            Some(Reason::Shift {
+                distance,
+                width_bits,
+            })
+        };
+        assert_eq!(alu(Width::W32, AluOp::Lsh, 31), None);
+        assert_eq!(alu(Width::W32, AluOp::Lsh, 32), shift(32, 32));
+        assert_eq!(alu(Width::W64, AluOp::Arsh, -1), shift(-1, 64));
+        for op in [AluOp::Div, AluOp::Mod, AluOp::SDiv, AluOp::SMod] {
+            assert_eq!(alu(Width::W64, op, 0), Some(Reason::DivisionByZero));
+        }
     }
 
     #[test]
