@@ -9,7 +9,7 @@ use std::error;
 use std::fmt;
 
 use object::elf::{EM_BPF, R_BPF_64_32};
-use object::read::elf::ElfFile64;
+use object::read::elf::{ElfFile64, ElfSymbol64};
 use object::{
     Architecture, Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, RelocationFlags,
     RelocationTarget, SectionIndex, SectionKind,
@@ -60,7 +60,7 @@ pub enum ElfError {
         section: String,
         /// Its place there.
         pc: Pc,
-        /// The referenced symbol; empty if it has no name.
+        /// The referenced symbol, or the section that a symbol without a name stands for; empty if there is none.
         symbol: String,
     },
     /// The instructions are no program.
@@ -86,10 +86,16 @@ impl fmt::Display for ElfError {
                 section,
                 pc: Pc(pc),
                 symbol,
-            } => write!(
-                f,
-                "instruction {pc} of section `{section}` refers to `{symbol}`, which is no function of the object"
-            ),
+            } => {
+                let symbol = match symbol.as_str() {
+                    "" => "a symbol without a name".to_owned(),
+                    name => format!("`{name}`"),
+                };
+                write!(
+                    f,
+                    "instruction {pc} of section `{section}` refers to {symbol}, which is no function of the object"
+                )
+            }
             ElfError::Invalid(error) => error.fmt(f),
         }
     }
@@ -174,6 +180,20 @@ impl<'d> Object<'d> {
         }
         Program::new(linked.insns, self.endian).map_err(ElfError::Invalid)
     }
+
+    /// The name of a symbol, or of its section: clang's symbols for sections have no name.
+    fn name_of(&self, symbol: &ElfSymbol64<'_, '_, Endianness>) -> String {
+        let own = symbol.name().unwrap_or_default();
+        let section = || {
+            let index = symbol.section_index()?;
+            let section = self.file.section_by_index(index).ok()?;
+            section.name().ok().map(str::to_owned)
+        };
+        match own {
+            "" => section().unwrap_or_default(),
+            name => name.to_owned(),
+        }
+    }
 }
 
 /// Sections that are put one behind the other.
@@ -213,7 +233,8 @@ impl Linked<'_, '_> {
 
     /// Makes the calls of a section to other places of the object lead there.
     fn resolve(&mut self, index: SectionIndex, start: usize) -> Result<(), ElfError> {
-        let section = self.object.file.section_by_index(index)?;
+        let object = self.object;
+        let section = object.file.section_by_index(index)?;
         for (offset, relocation) in section.relocations() {
             let pc = usize::try_from(offset).unwrap_or(usize::MAX) / Insn::SIZE_BYTES;
             let RelocationTarget::Symbol(symbol) = relocation.target() else {
@@ -224,7 +245,7 @@ impl Linked<'_, '_> {
             let refers = || ElfError::Refers {
                 section: section.name().unwrap_or_default().to_owned(),
                 pc: Pc(pc),
-                symbol: symbol.name().unwrap_or_default().to_owned(),
+                symbol: object.name_of(&symbol),
             };
             let is_call = relocation.flags()
                 == RelocationFlags::Elf {

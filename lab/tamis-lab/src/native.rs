@@ -8,7 +8,7 @@ use tamis_ebpf_vm::convert;
 use tamis_ebpf_vm::memory::Helpers;
 use tamis_jit::{Error, Extended, Options, Seccomp, Socket};
 
-use crate::object::{self, Section};
+use crate::object::{self, Readable};
 use tamis_cli::Failure;
 
 /// The machine code of a filter of seccomp.
@@ -24,9 +24,9 @@ pub(crate) fn of_packet_program(program: &packet::Program) -> Result<String, Fai
 }
 
 /// The machine code of the programs of an object file, as filters of sockets.
-pub(crate) fn of_sections(sections: Vec<Section>) -> Result<String, Failure> {
+pub(crate) fn of_sections(sections: Vec<Readable>) -> Result<String, Failure> {
     let mut text = String::new();
-    for Section { name, program } in sections {
+    for Readable { name, program } in sections {
         text.push_str(&format!("; section {name}\n"));
         let checked = object::checked(program)
             .map_err(|reason| Failure::input(format!("section {name}: {reason}")))?;

@@ -48,6 +48,12 @@ fn symbol(name: u32, section: u16, value: u64) -> Vec<u8> {
 /// The object: `socket` in section 1, `.text` in 2, relocations of 1 in 3, symbols in 4 - the null symbol, a function
 /// at the second instruction of `.text`, a map that is defined nowhere - and their names in 5.
 fn object(relocations: &[(u64, u64, u64)]) -> Vec<u8> {
+    let symbols = [symbol(0, 0, 0), symbol(1, 2, 8), symbol(3, 0, 0)].concat();
+    object_with(relocations, symbols)
+}
+
+/// The same with these symbols.
+fn object_with(relocations: &[(u64, u64, u64)], symbols: Vec<u8>) -> Vec<u8> {
     let mov = |value| Op::Alu(Width::W64, AluOp::Mov, Reg::R0, Source::Imm(value));
     let main = [Op::CallLocal(-1), Op::LoadImm64(Reg::R1, 0), Op::Exit];
     let mut entries = Vec::new();
@@ -64,7 +70,6 @@ fn object(relocations: &[(u64, u64, u64)]) -> Vec<u8> {
         entry_bytes,
         data,
     };
-    let symbols = [symbol(0, 0, 0), symbol(1, 2, 8), symbol(3, 0, 0)].concat();
     object_of(&[
         code("socket", &main),
         code(".text", &[Op::Exit, mov(7), Op::Exit]),
@@ -152,6 +157,20 @@ fn what_is_no_function_of_the_object_is_refused_by_name() {
         refers(&[(u64::MAX, 1, 10)]),
         expected((u64::MAX / 8) as usize, "f")
     );
+}
+
+/// The null symbol stands for nothing, and clang's symbol of a section has the section's name alone.
+#[test]
+fn a_symbol_without_a_name_is_told_by_its_section() {
+    let error = |symbols: Vec<u8>| {
+        let bytes = object_with(&[(8, 1, 1)], symbols);
+        let error = Object::parse(&bytes).unwrap().program("socket");
+        error.unwrap_err().to_string()
+    };
+    let nameless = error([symbol(0, 0, 0), symbol(0, 0, 0)].concat());
+    assert!(nameless.contains("a symbol without a name"), "{nameless}");
+    let section = error([symbol(0, 0, 0), symbol(0, 5, 0)].concat());
+    assert!(section.contains("refers to `.strtab`"), "{section}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::object;
 #[command(after_help = "\
 Example:
   tamis-lab ebpf check filter.o
-Exit status: 1 if a program isn't safe.")]
+Exit status: 1 if a program isn't safe, 2 if one can't be read.")]
 pub(crate) struct Args {
     /// The object file
     #[arg(value_parser = input::path_parser())]
@@ -25,16 +25,28 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let mut text = String::new();
     let mut are_safe = true;
+    let mut are_read = true;
     for object::Section { name, program } in sections {
-        let answer = match object::checked(program) {
-            Ok(_) => "safe".to_owned(),
-            Err(reason) => {
+        let answer = match program.map(object::checked) {
+            Ok(Ok(_)) => "safe".to_owned(),
+            Ok(Err(reason)) => {
                 are_safe = false;
                 reason
+            }
+            Err(error) => {
+                are_read = false;
+                format!("not checked: {error}")
             }
         };
         text.push_str(&format!("{name}: {answer}\n"));
     }
     output::print(text.as_bytes())?;
-    Ok(if are_safe { exit::OK } else { exit::NO })
+    match (are_safe, are_read) {
+        (false, _) => Ok(exit::NO),
+        (true, true) => Ok(exit::OK),
+        (true, false) => {
+            let message = format!("{}: not all of its sections could be read", input.name);
+            Err(Failure::input(message))
+        }
+    }
 }

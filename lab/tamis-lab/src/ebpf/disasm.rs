@@ -67,8 +67,10 @@ fn of_object(
     global: &Global,
 ) -> Result<String, Failure> {
     match args.native {
-        true => native::of_sections(sections),
-        false if global.json => document_json(&listing::report_of_sections(sections)),
+        true => native::of_sections(object::all_readable(sections)?),
+        false if global.json => document_json(&listing::report_of_sections(object::all_readable(
+            sections,
+        )?)),
         false => Ok(listing::listing(&sections)),
     }
 }

@@ -6,7 +6,7 @@ use tamis_bpf::{Program, packet};
 use tamis_ebpf_vm::{convert, text};
 use tamis_report::disasm::{ExtendedProgram, ExtendedReport};
 
-use crate::object::Section;
+use crate::object::{Readable, Section};
 use tamis_cli::Failure;
 
 /// A filter of seccomp as the kernel converts it.
@@ -39,11 +39,11 @@ pub(crate) fn report_of_packet_program(
 }
 
 /// The document of the programs of an object file.
-pub(crate) fn report_of_sections(sections: Vec<Section>) -> ExtendedReport {
+pub(crate) fn report_of_sections(sections: Vec<Readable>) -> ExtendedReport {
     let sections = sections.into_iter();
     report(
         sections
-            .map(|Section { name, program }| ExtendedProgram::from_program(Some(name), &program)),
+            .map(|Readable { name, program }| ExtendedProgram::from_program(Some(name), &program)),
     )
 }
 
@@ -57,8 +57,13 @@ fn report(programs: impl IntoIterator<Item = ExtendedProgram>) -> ExtendedReport
 pub(crate) fn listing(sections: &[Section]) -> String {
     let mut listing = String::new();
     for Section { name, program } in sections {
-        listing.push_str(&format!("; section {name}\n"));
-        listing.push_str(&text::disassemble(program.insns()));
+        match program {
+            Ok(program) => {
+                listing.push_str(&format!("; section {name}\n"));
+                listing.push_str(&text::disassemble(program.insns()));
+            }
+            Err(error) => listing.push_str(&format!("; section {name} can't be read: {error}\n")),
+        }
     }
     listing
 }
