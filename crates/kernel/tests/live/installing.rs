@@ -4,6 +4,7 @@ use libtest_mimic::Trial;
 use tamis_abi::Action;
 use tamis_bpf::stack::Stack;
 use tamis_bpf::{Op, Program, Test};
+use tamis_testkit::skip;
 
 use crate::support::{output_of, program, trial};
 
@@ -14,7 +15,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         })
     };
     vec![
-        case("unprivileged", "NotPermitted"),
+        trial("install::unprivileged", || {
+            // A namespace may have no other user.
+            skip::unless_root();
+            assert_eq!(output_of(&["install", "unprivileged"]), "NotPermitted");
+        }),
         case("too-long", "TooLong { len_insns: 4097 }"),
         case("longest", "installed"),
         case("listener-twice", "ListenerExists"),

@@ -238,6 +238,7 @@ fn dumps() {
             }
         }
     });
-    assert!(read.into_inner() > 0 || not_permitted.into_inner() == 400);
+    // Root of a namespace of users may trace, and then read no filter.
+    assert!(read.into_inner() > 0 || not_permitted.into_inner() > 0);
     waiting.end();
 }

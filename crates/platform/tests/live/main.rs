@@ -192,7 +192,13 @@ fn unprivileged(index: usize, platform: &'static dyn Platform, matrix: &Matrix) 
         };
         let output = match play() {
             Ok(output) => output,
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            // A namespace of users may have no other user.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::PermissionDenied | ErrorKind::InvalidInput
+                ) =>
+            {
                 note(&matrix, index, UNPRIVILEGED, '-');
                 skip::because(Need::Root, format!("another user can't run this: {error}"));
             }

@@ -164,6 +164,8 @@ fn unshare_of_a_user_namespace() {
 
 #[test]
 fn mount() {
+    // Without privileges the program refuses before it makes the call.
+    skip::unless_root();
     unless_works(&["mount", "--version"]);
     // util-linux prints "permission denied" for EPERM; the errno shows the kernel's error.
     let filter = docker();
