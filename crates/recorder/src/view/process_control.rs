@@ -116,7 +116,9 @@ pub(super) fn argument(option: u32, raw: u64) -> Option<Shown> {
         Meaning::Absent => None,
         Meaning::Number => Some(Shown::Number(raw as i64)),
         Meaning::Signal => Some(Shown::Name(signal_name(raw as i32))),
-        Meaning::Capability => named(&CAPABILITIES).or(Some(Shown::Name(format!("{raw:#x}")))),
+        Meaning::Capability => {
+            named(&CAPABILITIES).or(Some(Shown::Name(format!("{raw:#x} /* CAP_??? */"))))
+        }
         Meaning::Text => Some(Shown::Text),
         Meaning::Named(names) => named(names).or(Some(Shown::Number(raw as i64))),
     }
@@ -156,7 +158,7 @@ mod tests {
             (used(23), name(23, 32)),
             (Some(2), "CAP_MAC_OVERRIDE".to_owned())
         );
-        assert_eq!(name(23, 63), "0x3f");
+        assert_eq!(name(23, 63), "0x3f /* CAP_??? */");
         assert_eq!((used(1), name(1, 9)), (Some(2), "SIGKILL".to_owned()));
         assert_eq!(name(4, 1), "SUID_DUMP_USER");
         assert_eq!((used(3), argument(3, 7)), (Some(1), None));
