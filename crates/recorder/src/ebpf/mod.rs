@@ -135,6 +135,15 @@ pub enum Unavailable {
 
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match tamis_kernel::probe::version() {
+            Some(version) if self.is_of_age(version) => {
+                return write!(
+                    f,
+                    "recording by eBPF needs Linux {SINCE} or later, and this is {version}"
+                );
+            }
+            _ => {}
+        }
         match self {
             Unavailable::Machine => f.write_str("recording by eBPF needs an x86-64 or AArch64 machine"),
             Unavailable::Namespace => f.write_str(
@@ -177,6 +186,13 @@ impl Unavailable {
                     ..
                 }
         )
+    }
+
+    /// Whether a kernel of this version refuses because of its age. Before 5.11 maps count as locked memory, and too
+    /// much of that is `EPERM` for root too.
+    fn is_of_age(&self, version: KernelVersion) -> bool {
+        let is_refusal = matches!(self, Unavailable::Memory(_) | Unavailable::Program { .. });
+        is_refusal && version < SINCE
     }
 
     /// Whether this is a bug of tamis: a malformed program, or a rejection by the verifier of a supported kernel.
@@ -551,6 +567,19 @@ mod tests {
         r0 = *(u64 *)(r1 + 0)
         exit
     ";
+
+    #[test]
+    fn an_old_kernel_is_named_and_not_the_privileges() {
+        let refusals = [
+            Unavailable::Memory(Errno(EPERM)),
+            Unavailable::Memory(Errno(12)),
+        ];
+        for refusal in refusals {
+            assert!(refusal.is_of_age(KernelVersion::new(5, 10)));
+            assert!(!refusal.is_of_age(SINCE));
+        }
+        assert!(!Unavailable::Namespace.is_of_age(KernelVersion::new(5, 10)));
+    }
 
     /// A recorder whose program for this tracepoint is rejected; `None` where recording is unavailable.
     fn without(tracepoint: &str) -> Option<Result<Recorder, Unavailable>> {
