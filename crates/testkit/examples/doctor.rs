@@ -7,6 +7,7 @@ use std::panic;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use tamis_abi::KernelVersion;
 use tamis_kernel::probe;
 use tamis_kernel::probe::Support;
 use tamis_pcap::Libpcap;
@@ -169,6 +170,7 @@ fn found(need: Need) -> Found {
             &["java", "-version"],
             &["chromium", "--version"],
         ]),
+        Need::LaterKernel => unless(|| skip::unless_since(KernelVersion::new(5, 19))),
         Need::Solvers => runs(&["python3", "-c", "import cvc5, bitwuzla"]),
         Need::OtherProgram => Err("TAMIS_BIN is not set".to_owned()),
     }

@@ -13,9 +13,10 @@ use std::fs;
 use std::panic;
 use std::process::{Command, Stdio};
 
-use tamis_abi::{Action, Arch, SeccompData, host};
+use tamis_abi::{Action, Arch, KernelVersion, SeccompData, host};
 use tamis_bpf::{Insn, Op};
 use tamis_kernel::differential::calls;
+use tamis_kernel::probe;
 
 use crate::{child, seeds};
 
@@ -69,11 +70,13 @@ pub enum Need {
     Workloads,
     /// cvc5 and Bitwuzla as modules of Python.
     Solvers,
+    /// A later kernel: see [`unless_since`].
+    LaterKernel,
 }
 
 impl Need {
     /// All needs.
-    pub const ALL: [Need; 23] = [
+    pub const ALL: [Need; 24] = [
         Need::Corpus,
         Need::Live,
         Need::Peers,
@@ -97,6 +100,7 @@ impl Need {
         Need::OtherProgram,
         Need::Workloads,
         Need::Solvers,
+        Need::LaterKernel,
     ];
 
     /// How a machine or a user gets it.
@@ -130,6 +134,7 @@ impl Need {
             Need::Judge => "TAMIS_JUDGES=all, or a list of systemd, languages, platforms",
             Need::OtherProgram => "TAMIS_BIN=/usr/bin/tamis while the tests are built",
             Need::Solvers => "pip install cvc5 bitwuzla, as .ci/run full does",
+            Need::LaterKernel => "boot a later kernel",
             Need::Workloads => "apt install git nodejs npm golang-go default-jdk-headless chromium",
         }
     }
@@ -160,6 +165,7 @@ impl Need {
             Need::OtherProgram => "other-program",
             Need::Workloads => "workloads",
             Need::Solvers => "solvers",
+            Need::LaterKernel => "later-kernel",
         }
     }
 
@@ -341,6 +347,21 @@ pub fn unless_runs(need: Need, program: &str, arguments: &[&str]) {
         Ok(output) if output.status.success() => {}
         Ok(output) => because(need, format!("{program}: {}", output.status)),
         Err(error) => because(need, format!("{program}: {error}")),
+    }
+}
+
+/// Ends the test on kernels before a version.
+///
+/// # Panics
+/// To end the test.
+pub fn unless_since(version: KernelVersion) {
+    if let Some(running) = probe::version()
+        && running < version
+    {
+        because(
+            Need::LaterKernel,
+            format!("this is Linux {running}, not {version}"),
+        );
     }
 }
 

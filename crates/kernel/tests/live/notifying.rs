@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use libtest_mimic::Trial;
-use tamis_abi::{Action, ActionKind};
+use tamis_abi::{Action, ActionKind, KernelVersion};
 use tamis_kernel::listener::{Delivery, Listener, Reply};
 use tamis_kernel::run::Note;
 use tamis_kernel::{Command, Ended, Flag, Install, install, supervise};
+use tamis_testkit::skip;
 
 use crate::raw;
 use crate::support::{ARGS, CALL, answering, constant, native_call, output_of, own_path, trial};
@@ -160,6 +161,7 @@ fn descriptor_can_be_added() {
 }
 
 fn descriptor_can_be_the_answer() {
+    skip::unless_since(KernelVersion::new(5, 14));
     let (mut reader, writer) = io::pipe().expect("a pipe");
     let report = supervise(
         &calling("call-with-fd", NOTIFY),
