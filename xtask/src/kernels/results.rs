@@ -17,6 +17,10 @@ pub(super) struct SuiteResult {
     ignored: BTreeMap<String, u32>,
     /// The tests of the present run that have ended.
     ended: BTreeSet<String>,
+    /// The test whose outcome is still to come.
+    begun: Option<String>,
+    /// Whether a test of the present run has failed.
+    has_named_failure: bool,
 }
 
 impl SuiteResult {
@@ -29,16 +33,11 @@ impl SuiteResult {
         let test = line.strip_prefix("test ");
         if let Some((name, outcome)) = test.and_then(|test| test.rsplit_once(" ... ")) {
             let name = name.trim_end();
-            match outcome.split_once(" (").unwrap_or((outcome, "")) {
-                ("ok", "") => self.passed += 1,
-                ("FAILED", "") => self.failures.push(name.to_owned()),
-                ("ignored", reason) => {
-                    let reason = reason.strip_suffix(')').unwrap_or(reason);
-                    *self.ignored.entry(reason.to_owned()).or_default() += 1;
-                }
-                _ => return,
-            }
-            self.ended.insert(name.to_owned());
+            // A program of the test may print before the outcome, which then has a line of its own.
+            self.begun = outcome.is_empty().then(|| name.to_owned());
+            self.read_outcome(name, outcome);
+        } else if let Some(name) = self.begun.take_if(|_| matches!(line, "ok" | "FAILED")) {
+            self.read_outcome(&name, line);
         } else if let Some(name) = line.strip_prefix("@lab test ")
             && !self.ended.contains(name)
         {
@@ -47,14 +46,33 @@ impl SuiteResult {
         }
     }
 
+    fn read_outcome(&mut self, name: &str, outcome: &str) {
+        match outcome.split_once(" (").unwrap_or((outcome, "")) {
+            ("ok", "") => self.passed += 1,
+            ("FAILED", "") => {
+                self.failures.push(name.to_owned());
+                self.has_named_failure = true;
+            }
+            ("ignored", reason) => {
+                let reason = reason.strip_suffix(')').unwrap_or(reason);
+                *self.ignored.entry(reason.to_owned()).or_default() += 1;
+            }
+            _ => return,
+        }
+        self.ended.insert(name.to_owned());
+    }
+
     /// Reads the exit code of a run.
     fn end(&mut self, code: &str) {
         match code {
-            "0" | "101" => {}
+            "0" => {}
+            "101" if self.has_named_failure => {}
             "124" | "137" => self.failures.push("a run reached its limit".to_owned()),
             code => self.failures.push(format!("a run ended with {code}")),
         }
         self.ended.clear();
+        self.begun = None;
+        self.has_named_failure = false;
     }
 }
 
@@ -197,6 +215,11 @@ mod tests {
                 "b: c: it hasn't ended within the run's limit\na run reached its limit",
             ),
             (format!("{passed}@lab end exec 139\n"), "139"),
+            (format!("{passed}@lab end exec 101\n"), "101"),
+            (
+                format!("{passed}test b  ... \nit panicked\nFAILED\n@lab end exec 101\n"),
+                "b",
+            ),
             (
                 format!("{passed}test a::b ... FAILED\n@lab end exec 101\n"),
                 "a::b",
