@@ -156,7 +156,7 @@ impl Tracer<'_> {
             let call = SeccompData {
                 nr: info.nr,
                 arch: info.arch,
-                ..stopped.last_call().unwrap_or_default()
+                ..stopped.fatal_call().unwrap_or_default()
             };
             if self.kill_of(&call).is_some() {
                 // Before 5.16 a killed process stops here.

@@ -380,8 +380,8 @@ impl Stopped {
         last_call::read(self.tracee.tid).map(|call| self.with_arch(call))
     }
 
-    /// At the exit of a task that a filter has killed: the call. On AArch64 the kernel has forgotten its number by then,
-    /// and the registers still have it.
+    /// At the exit of a task that a filter has killed, or at the signal of a trap: the call. On AArch64 the kernel has
+    /// forgotten its number by then, and the registers still have it.
     pub fn fatal_call(&self) -> Option<tamis_abi::SeccompData> {
         let left = || call_registers::left_call(self.tracee.tid).map(|call| self.with_arch(call));
         self.last_call().or_else(left)

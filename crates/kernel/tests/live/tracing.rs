@@ -406,9 +406,9 @@ fn one_instruction() {
 fn attach_and_detach() {
     let waiting = Waiting::with("none");
     let tracee = Tracee::seize(waiting.pid(), TraceOptions::NONE).expect("it is a child");
-    // It has reported that it is ready and is about to read.
+    // It has reported that it is ready and is about to read. On AArch64 the stop ends the call.
     let reads = |stopped: &Stopped| {
-        let call = stopped.last_call();
+        let call = stopped.fatal_call();
         call.is_some_and(|call| i64::from(call.nr) == libc::SYS_read)
     };
     let stopped = loop {
