@@ -3,8 +3,8 @@
 //!
 //! Only advisories use it. Lint reports the family among others, and each detour as a kind of its own.
 
-use tamis_abi::{Arch, ArgIndex, Word, consts, signature, syscall};
 use crate::code::LINT_ADDRESS_FAMILIES;
+use tamis_abi::{Arch, ArgIndex, Word, consts, signature, syscall};
 use tamis_diag::words::joined;
 use tamis_prover::{LimitReached, Limited};
 

@@ -10,10 +10,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::code::LINT_MERGED_BOUNDS;
 use tamis_abi::{Arch, ArgIndex, Nr, SeccompData, Word, syscall};
 use tamis_analysis::{find, with_word, words};
 use tamis_bpf::{Op, Operand, Pc, Program, Test, interp};
-use crate::code::LINT_MERGED_BOUNDS;
 use tamis_prover::{Function, LimitReached, Limited};
 
 use crate::context::{Context, is_executed};

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use tamis_abi::{Arch, KernelVersion, syscall};
 use crate::code::LINT_OUTDATED_LIST;
+use tamis_abi::{Arch, KernelVersion, syscall};
 use tamis_diag::words::list;
 use tamis_prover::{Function, LimitReached, Limited};
 

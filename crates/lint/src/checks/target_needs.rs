@@ -3,9 +3,9 @@
 //! A call counts as denied if no call of the need is executed. Calls that a supervisor, a tracer or a handler answers
 //! are not reported.
 
+use crate::code::LINT_TARGET_NEEDS;
 use tamis_abi::{Action, ActionKind, Arch, Word, consts, errno, signature};
 use tamis_diag::Severity;
-use crate::code::LINT_TARGET_NEEDS;
 use tamis_diag::words::joined;
 use tamis_prover::{Function, LimitReached, Limited, Variable};
 use tamis_rules::CmpOp;

@@ -7,8 +7,8 @@ use tamis_abi::Arch;
 use tamis_diag::{Diagnostic, Sources, Span};
 use tamis_rules::Rule;
 
-use crate::code;
 use super::include::ForeignFile;
+use crate::code;
 use crate::explicit;
 use crate::front_end::ParseOptions;
 use crate::included::not_of_language;

@@ -452,6 +452,13 @@ const VALUES: &[Case] = &[
         "move the rule to a block: `on x86_64 { … }`",
     ),
     (
+        "known-until linux 6",
+        "TM0230",
+        "6",
+        "`6` is a series of releases",
+        "write the release whose calls the policy has considered: `known-until linux 6.18`",
+    ),
+    (
         "allow nr 0x40000000",
         "TM0220",
         "nr 0x40000000",

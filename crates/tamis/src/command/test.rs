@@ -23,12 +23,12 @@ use tamis_session::files::{self, FileLoader};
 use tamis_session::path_text::{PathText, path_of};
 use tamis_session::{Input, Loaded, Policy, Side, SideOptions};
 
-use crate::code;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, reading};
 use crate::cli::output::{OutputArgs, print, refuse_to_replace, refuse_to_replace_any, show};
 use crate::cli::settings::Coverage;
 use crate::cli::{Failure, Global, budget, exit, input};
+use crate::code;
 
 /// Check what policies must and mustn't allow
 #[derive(clap::Args)]

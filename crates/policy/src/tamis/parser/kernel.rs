@@ -3,8 +3,8 @@
 use tamis_abi::KernelVersion;
 use tamis_diag::{Diagnostic, Span};
 
-use crate::code;
 use super::{ParseResult, Parser, TokenKind};
+use crate::code;
 use crate::tamis::ast::StatementKind;
 
 /// The only system with versions of calls.
