@@ -124,10 +124,12 @@ impl Product {
                 flags.extend(linker()?);
             }
             (Kind::Static, false) => {
+                // The profile's `strip` left the symbols of `tamis`, 4 MB.
                 let words = [
                     FOREIGN_LINKER,
                     "-Clink-arg=-zpack-relative-relocs",
                     "-Clink-arg=--icf=all",
+                    "-Clink-arg=--strip-all",
                 ];
                 flags.extend(words.map(str::to_owned));
             }
