@@ -1,13 +1,15 @@
 //! Combinations of policies: each is the operation per call, by evaluation and by proof, and the laws of
 //! `tamis-algebra` hold.
 
-use tamis_abi::{Action, ActionKind, Endian, SeccompData};
+use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData};
 use tamis_algebra::{Impossible, Operation, combine, prove};
+use tamis_diag::Sources;
+use tamis_policy::oci::{self, OciOptions};
 use tamis_prover::{ComparisonResult, Function, Limits, Scope, Space};
 use tamis_rules::{Rule, Ruleset, Section};
 use tamis_testkit::generate::ruleset::{self as generate, Size};
 use tamis_testkit::rng::Rng;
-use tamis_testkit::seeds;
+use tamis_testkit::{corpus, seeds};
 
 /// The calls that are evaluated for each combination.
 const CALLS: usize = 200;
@@ -169,6 +171,38 @@ fn parts_make_the_whole() {
             "{seed}"
         );
     }
+}
+
+/// Each entry of Docker's profile as a profile of its own: laid over each other they are the whole.
+#[test]
+fn entries_of_dockers_profile_make_the_whole() {
+    let text = corpus::text("docker/docker-default-x86_64.json");
+    let profile: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let entries = profile["syscalls"].as_array().expect("it has entries");
+    let part = |entry: &serde_json::Value| {
+        let mut part = profile.clone();
+        part["syscalls"] = serde_json::json!([entry]);
+        docker(&part.to_string())
+    };
+    let parts: Vec<Ruleset> = entries.iter().map(part).collect();
+    let (oldest, newer) = parts.split_first().expect("it has entries");
+    let newer: Vec<&Ruleset> = newer.iter().collect();
+    let result = combine(Operation::Overlay, oldest, &newer).expect("it is possible");
+    let mut space = Space::new(Limits::default());
+    let proved = prove(&mut space, Operation::Overlay, oldest, &newer, &result);
+    assert_eq!(proved, Ok(function(&mut space, &docker(&text))));
+    // Without an entry that is the only one for a call it is another policy.
+    let without = combine(Operation::Overlay, newer[0], &newer[1..]);
+    let fewer = without.expect("it is possible");
+    assert_ne!(proved, Ok(function(&mut space, &fewer)));
+}
+
+/// The rules of a profile, selected as Docker does.
+fn docker(text: &str) -> Ruleset {
+    let mut sources = Sources::new();
+    let source = sources.add("profile.json", text);
+    let profile = oci::parse(&sources, source, &OciOptions::docker(Arch::X86_64));
+    profile.parsed.ruleset.expect("it has no errors")
 }
 
 /// The ruleset with this default, and rules for numbers that have names.
