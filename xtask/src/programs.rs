@@ -50,6 +50,15 @@ pub(crate) const EXEC: Product = Product {
     max_bytes: 600_000,
 };
 
+/// The checker of certificates.
+pub(crate) const CHECK: Product = Product {
+    package: "tamis-check",
+    profile: "dist",
+    kind: Kind::Static,
+    file: "tamis-check",
+    max_bytes: 500_000,
+};
+
 /// The replacement of libseccomp.
 pub(crate) const LIBRARY: Product = Product {
     package: "tamis-libseccomp",

@@ -53,7 +53,8 @@ fn linked(arch: Arch) -> Result<BTreeMap<Crate, String>> {
             "normal,no-proc-macro",
         ])
         .args(["--target", arch.static_target(), "--format", "{p}\t{l}"])
-        .args(["-p", "tamis", "-p", "tamis-exec", "-p", "tamis-libseccomp"])
+        .args(["-p", "tamis", "-p", "tamis-exec", "-p", "tamis-check"])
+        .args(["-p", "tamis-libseccomp"])
         .current_dir(root())
         .output()
         .context("cargo tree")?;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use super::{VERSION, done, glibc, shell};
 use crate::arch::Arch;
-use crate::programs::{EXEC, LIBRARY, TAMIS};
+use crate::programs::{CHECK, EXEC, LIBRARY, TAMIS};
 use crate::tidy::root;
 
 /// The maintainer in the packages.
@@ -26,6 +26,7 @@ const OVERRIDES: &str = "\
 # Static, at an address that differs from run to run: it works in every container.
 tamis: shared-library-lacks-prerequisites [usr/bin/tamis]
 tamis: shared-library-lacks-prerequisites [usr/bin/tamis-exec]
+tamis: shared-library-lacks-prerequisites [usr/bin/tamis-check]
 # Made by the project, not for an archive of Debian's.
 tamis: initial-upload-closes-no-bugs *
 ";
@@ -35,6 +36,7 @@ pub(super) fn fill(stage: &Path, tools: &Path, epoch: &str, arch: Arch) -> Resul
     let tamis = TAMIS.build(arch)?;
     copy(&tamis, &stage.join("bin/tamis"), 0o755)?;
     copy(&EXEC.build(arch)?, &stage.join("bin/tamis-exec"), 0o755)?;
+    copy(&CHECK.build(arch)?, &stage.join("bin/tamis-check"), 0o755)?;
     // The folder that the dynamic linker of a command is given, so it has nothing else.
     let library = stage.join("lib/tamis/libseccomp");
     let built = LIBRARY.build(arch)?;
