@@ -16,7 +16,7 @@ use tamis_rules::{Cause, Input, Predicate};
 use crate::ast::Relation;
 use crate::checks::{Check, Checks, Claim, Part, Target};
 use crate::outcome::{Decider, Example, Outcome, Verdict, Violation, Way};
-use crate::region::{both, map, passed_by_programs, runs, values_where, without};
+use crate::region::{Passed, both, map, runs, values_where, without};
 use crate::seek::{Rows, Sought};
 
 /// The most calls that are listed for a check.
@@ -65,7 +65,7 @@ impl Resources<'_, '_> {
 pub struct Shared {
     pub(crate) space: Space,
     /// The conditions that arguments are as programs pass them.
-    passed: HashMap<(Arch, Option<&'static str>), Function>,
+    passed: Passed,
     pub(crate) rows: Rows,
     /// By the address of the check, and the architectures of the subject.
     held: HashMap<(usize, Vec<Arch>), Held>,
@@ -87,7 +87,7 @@ impl Shared {
     pub fn new(limits: Limits, stop: Stop) -> Shared {
         Shared {
             space: Space::stoppable(limits, stop.clone()),
-            passed: HashMap::new(),
+            passed: Passed::default(),
             rows: Rows::new(),
             held: HashMap::new(),
             is_for_several: true,
@@ -616,14 +616,8 @@ impl<'a> Judge<'a> {
 
     /// The condition that the arguments of a call are as programs pass them.
     fn passed(&mut self, one: &Sought) -> Limited<Function> {
-        let key = (one.arch, one.name);
-        if let Some(known) = self.shared.passed.get(&key) {
-            return Ok(*known);
-        }
-        let passed = passed_by_programs(one.arch, one.name);
-        let passed = self.shared.space.condition(&passed)?;
-        self.shared.passed.insert(key, passed);
-        Ok(passed)
+        let Shared { passed, space, .. } = &mut self.shared;
+        passed.condition(space, one.arch, one.name)
     }
 
     fn compare(
@@ -734,6 +728,10 @@ impl<'a> Judge<'a> {
     fn input(&mut self, one: &Sought, part: Function) -> Limited<Input> {
         let passed = self.passed(one)?;
         let usual = both(&mut self.shared.space, part, passed)?;
+        // Most conditions hold for arguments that are 0, which need no search.
+        if self.shared.space.value(usual, &Input::default()) == 1 {
+            return Ok(Input::default());
+        }
         for part in [usual, part] {
             if part != Function::FALSE
                 && let Some(input) = find(&self.shared.space, &[part], &|values| values[0] == 1)?

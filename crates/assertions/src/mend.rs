@@ -10,6 +10,7 @@ mod filters;
 mod profile;
 mod statements;
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use tamis_abi::{Action, Arch, SeccompData};
@@ -53,7 +54,7 @@ pub struct PolicyText<'p> {
     /// architecture; each on a line.
     pub allowing: AllowingEntries<'p>,
     /// Reads the policy with another text of one of its files; `None` if that is no policy.
-    pub read: &'p dyn Fn(&str, &str) -> Option<Ruleset>,
+    pub read: &'p dyn Fn(&str, &str) -> Option<Rc<Ruleset>>,
 }
 
 /// The wanted action of calls.

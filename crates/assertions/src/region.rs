@@ -1,6 +1,6 @@
 //! Parts of the calls of one number, as conditions on their arguments.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use tamis_abi::signature::{self, Width};
 use tamis_abi::{Arch, ArgIndex, Word};
@@ -105,18 +105,58 @@ pub(crate) fn runs(
     Ok(runs.into_iter().map(|(_, run)| run).collect())
 }
 
+/// The widths of a call's arguments.
+type Widths = [Width; ArgIndex::ALL.len()];
+
+/// The conditions that arguments are as programs pass them. Most calls share theirs with others.
+#[derive(Default)]
+pub(crate) struct Passed {
+    of_calls: HashMap<(Arch, Option<&'static str>), Function>,
+    /// By the widths, and whether registers have 64 bits.
+    of_widths: BTreeMap<(Widths, bool), Function>,
+}
+
+impl Passed {
+    /// The condition for a call.
+    pub(crate) fn condition(
+        &mut self,
+        space: &mut Space,
+        arch: Arch,
+        call: Option<&'static str>,
+    ) -> Limited<Function> {
+        if let Some(known) = self.of_calls.get(&(arch, call)) {
+            return Ok(*known);
+        }
+        let widths = widths(arch, call);
+        let key = (widths, arch.has_64_bit_registers());
+        let condition = match self.of_widths.get(&key) {
+            Some(known) => *known,
+            None => space.condition(&passed_by_programs(arch, widths))?,
+        };
+        self.of_widths.insert(key, condition);
+        self.of_calls.insert((arch, call), condition);
+        Ok(condition)
+    }
+}
+
+/// The widths of the arguments of a call, and of registers that are none.
+fn widths(arch: Arch, call: Option<&str>) -> Widths {
+    ArgIndex::ALL.map(|index| {
+        let arg = call.and_then(|call| signature::at(arch, call, index));
+        match (arg, call) {
+            (Some(arg), Some(call)) => signature::width(arch, call, arg),
+            _ => Width::of_registers(arch),
+        }
+    })
+}
+
 /// The condition that every argument is as programs pass it: the bits that the kernel doesn't read are 0, or copies of
 /// the sign of an `int`.
 ///
 /// In 32-bit registers there are no others, but a 64-bit process that makes a 32-bit call may leave anything there.
-pub(crate) fn passed_by_programs(arch: Arch, call: Option<&str>) -> Predicate {
+fn passed_by_programs(arch: Arch, widths: Widths) -> Predicate {
     let mut parts = Vec::new();
-    for index in ArgIndex::ALL {
-        let arg = call.and_then(|call| signature::at(arch, call, index));
-        let width = match (arg, call) {
-            (Some(arg), Some(call)) => signature::width(arch, call, arg),
-            _ => Width::of_registers(arch),
-        };
+    for (index, width) in ArgIndex::ALL.into_iter().zip(widths) {
         let half = |part| Operand {
             source: OperandSource::Arg(index),
             part,

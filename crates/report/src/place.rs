@@ -1,5 +1,7 @@
 //! The places of rules in their source texts.
 
+use std::iter;
+
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
 use tamis_diag::escape::on_one_line;
 use tamis_diag::{Sources, Span};
@@ -43,51 +45,62 @@ pub fn of_call(origin: &Origin, data: &SeccompData, sources: &Sources) -> Origin
 /// The place of a call within the list of names that a rule begins with, if the list contains it.
 pub fn element_of(origin: &Origin, data: &SeccompData, sources: &Sources) -> Option<Origin> {
     let arch = Arch::of_call(data.arch, data.nr)?;
-    element(origin, syscall::name(arch, Nr(data.nr))?, sources)
+    let name = syscall::name(arch, Nr(data.nr))?;
+    elements(origin, sources).find_map(|(own, place)| (own == name).then_some(place))
 }
 
-/// The element with this name in a JSON list, or in a YAML list with one element per line.
-fn element(origin: &Origin, name: &str, sources: &Sources) -> Option<Origin> {
-    let source = sources.iter().find(|source| source.name == origin.file)?;
-    let first = origin.line as usize - 1;
-    let (start_of_line, line) = nth_line(&source.text, first)?;
-    // The first line of the list may have other text before its first name.
-    let start = start_of_line + line.char_indices().nth(origin.column as usize - 1)?.0;
-    let list = &source.text[start..];
-    let (list, is_closed) = match list.split_once(']') {
-        Some((list, _)) => (list, true),
-        None => (list, false),
-    };
-    let quoted = list.find(&format!("\"{name}\""));
-    let mut at = 0;
-    for (index, part) in list.split_inclusive('\n').enumerate() {
-        let item = part.trim_start();
-        let is_last = is_closed && at + part.len() == list.len();
-        let is_list = index == 0 || item.starts_with(['"', '-']) || is_last;
-        if !is_list {
-            return None;
-        }
-        let indent = part.len() - item.len();
-        let is_bare = || item.trim_end().trim_start_matches("- ") == name;
-        let found = match quoted.filter(|quoted| (at..at + part.len()).contains(quoted)) {
-            Some(quoted) => Some(quoted),
-            None if is_bare() => Some(at + indent),
-            None => None,
-        };
-        if let Some(found) = found {
-            let place = start + found;
-            let line_start = source.text[..place].rfind('\n').map_or(0, |end| end + 1);
-            let column = source.text[line_start..place].chars().count() as u32 + 1;
-            let is_dash = list[found..].starts_with("- ");
-            return Some(Origin {
-                line: (first + index) as u32 + 1,
-                column: if is_dash { column + 2 } else { column },
+/// The names in the list that begins at an origin, with their places: of a JSON list, or of a YAML list with one element
+/// per line.
+pub fn elements<'s>(
+    origin: &Origin,
+    sources: &'s Sources,
+) -> impl Iterator<Item = (&'s str, Origin)> {
+    let (list, is_closed) = list(origin, sources).unwrap_or_default();
+    let mut end = 0;
+    let lines = list.split_inclusive('\n').enumerate();
+    let lines = lines.map_while(move |(index, line)| {
+        end += line.len();
+        let is_last = is_closed && end == list.len();
+        // The first line may have other text before its first name.
+        let is_list = index == 0 || line.trim_start().starts_with(['"', '-']) || is_last;
+        is_list.then_some((index as u32, line))
+    });
+    lines.flat_map(move |(index, line)| {
+        let first_column = if index == 0 { origin.column } else { 1 };
+        names(line).map(move |(name, at)| {
+            let place = Origin {
+                line: origin.line + index,
+                column: first_column + line[..at].chars().count() as u32,
                 ..origin.clone()
-            });
-        }
-        at += part.len();
-    }
-    None
+            };
+            (name, place)
+        })
+    })
+}
+
+/// The text from an origin to the end of its JSON list, and whether that has an end.
+fn list<'s>(origin: &Origin, sources: &'s Sources) -> Option<(&'s str, bool)> {
+    let source = sources.iter().find(|source| source.name == origin.file)?;
+    let (start_of_line, line) = nth_line(&source.text, origin.line as usize - 1)?;
+    let start = start_of_line + line.char_indices().nth(origin.column as usize - 1)?.0;
+    let text = &source.text[start..];
+    Some(match text.split_once(']') {
+        Some((list, _)) => (list, true),
+        None => (text, false),
+    })
+}
+
+/// The quoted names of a line, and the whole element without quotes, each with its place.
+fn names(line: &str) -> impl Iterator<Item = (&str, usize)> {
+    let mut quotes = line.match_indices('"').map(|(at, _)| at);
+    let quoted = iter::from_fn(move || {
+        let (open, close) = (quotes.next()?, quotes.next()?);
+        Some((&line[open + 1..close], open))
+    });
+    let item = line.trim_start();
+    let bare = item.trim_start_matches("- ").trim_end();
+    let dash = if item.starts_with("- ") { 2 } else { 0 };
+    quoted.chain(iter::once((bare, line.len() - item.len() + dash)))
 }
 
 /// A line, counted from 0, with its place in the text.
@@ -106,4 +119,35 @@ pub fn line(origin: &Origin, sources: &Sources) -> Option<String> {
     let source = sources.iter().find(|source| source.name == origin.file)?;
     let line = source.text.lines().nth(origin.line as usize - 1)?;
     Some(line.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str, line: u32, column: u32) -> Vec<(String, u32, u32)> {
+        let mut sources = Sources::new();
+        sources.add("list", text);
+        let origin = Origin {
+            file: "list".into(),
+            line,
+            column,
+        };
+        let all = elements(&origin, &sources);
+        all.filter(|(name, _)| name.chars().all(char::is_alphabetic))
+            .filter(|(name, _)| !name.is_empty())
+            .map(|(name, place)| (name.to_owned(), place.line, place.column))
+            .collect()
+    }
+
+    #[test]
+    fn elements_have_the_places_of_their_names() {
+        let read = ("read".to_owned(), 1, 12);
+        let json = "{\"names\": [\"read\", \"é\",\n  \"write\"\n], \"other\": 1}\n";
+        let others = [("é".to_owned(), 1, 20), ("write".to_owned(), 2, 3)];
+        assert_eq!(found(json, 1, 12), [&[read][..], &others].concat());
+        let yaml = "names:\n- read\n- \"write\"\nother: close\n- open\n";
+        let listed = [("read".to_owned(), 2, 3), ("write".to_owned(), 3, 3)];
+        assert_eq!(found(yaml, 2, 3), listed);
+    }
 }

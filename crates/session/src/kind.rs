@@ -194,7 +194,10 @@ impl Input {
 /// The diagnostic for a text that was parsed as one kind and resembles another.
 pub(crate) fn mistaken(kind: InputKind, source: SourceId, sources: &Sources) -> Option<Diagnostic> {
     let text = &sources.get(source).text;
-    let other = InputKind::of_text(text).filter(|_| !kind.recognises(text))?;
+    if kind.recognises(text) {
+        return None;
+    }
+    let other = InputKind::of_text(text)?;
     let help = format!("use `--from {}`", other.name());
     let diagnostic = front_end::mistaken(source, kind.title(), other.title(), &help);
     Some(diagnostic)

@@ -52,15 +52,12 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
     refuse_output(&input, options.kind)?;
     #[cfg(feature = "toml")]
     refuse_matrix(&input)?;
-    let evident = input.evident_kind();
-    let kind = options
-        .kind
-        .or(evident)
-        .unwrap_or_else(|| input.guessed_kind());
-    let certainty = match (options.kind, evident) {
-        (Some(_), _) => Certainty::Named,
-        (None, Some(_)) => Certainty::Evident,
-        (None, None) => Certainty::Guessed,
+    let (kind, certainty) = match options.kind {
+        Some(named) => (named, Certainty::Named),
+        None => match input.evident_kind() {
+            Some(evident) => (evident, Certainty::Evident),
+            None => (input.guessed_kind(), Certainty::Guessed),
+        },
     };
     let name = input.name.clone();
     options.named.check_input(&name, kind)?;

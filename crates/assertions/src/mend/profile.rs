@@ -112,13 +112,14 @@ fn removed(changes: &[Change], policy: &PolicyText<'_>) -> Option<Vec<Edit>> {
         .sources
         .iter()
         .find(|own| *own.name == *policy.root)?;
+    let lines: Vec<&str> = source.text.lines().collect();
     let mut edits: Vec<Edit> = Vec::new();
     for change in changes {
         let Decider::Rule(Some(origin)) = &change.decider else {
             return None;
         };
         let place = (policy.place_in_list)(origin, &change.call)?;
-        let line = source.text.lines().nth(place.line as usize - 1)?;
+        let line = *lines.get(place.line as usize - 1)?;
         let start = line.char_indices().nth(place.column as usize - 1)?.0;
         let name = change.name?;
         let quoted = format!("\"{name}\"");

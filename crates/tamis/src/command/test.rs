@@ -29,6 +29,7 @@ use crate::cli::output::{OutputArgs, print, refuse_to_replace, refuse_to_replace
 use crate::cli::settings::Coverage;
 use crate::cli::{Failure, Global, budget, exit, input};
 use crate::code;
+use mend::Mender;
 
 /// Check what policies must and mustn't allow
 #[derive(clap::Args)]
@@ -303,6 +304,7 @@ impl Args {
             let judge = Judge::among(*subject, assumed, shared);
             let mut judge = judge.map_err(|limit| self.limits.gave_up(&side.name, limit))?;
             let sources = sources(side);
+            let mender = Mender::new(side, reading.load, &self.limits);
             let compiled = OnceCell::new();
             let programs = || match compiled.get_or_init(|| self.programs(side)) {
                 Ok(programs) => Ok(Vec::as_slice(programs)),
@@ -323,10 +325,10 @@ impl Args {
                 };
                 let mut entry = CheckEntry::new(&file.checks, check, &outcome, &sources);
                 if entry.is_failure()
-                    && let Some(policy) = mend::changeable(side, check)
+                    && !check.claim.targets().is_empty()
+                    && let Some(mender) = &mender
                 {
-                    let options = (reading.load, &self.limits);
-                    let mend = mend::mend(&mut judge, &file.checks, check, policy, options);
+                    let mend = mender.mend(&mut judge, &file.checks, check);
                     entry.add_mend(mend.as_ref());
                 }
                 entries.push((place, entry));

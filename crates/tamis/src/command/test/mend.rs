@@ -1,46 +1,104 @@
 //! Changes of policies that make a failing check hold: the texts for the search, and the changed policies read again.
 
-use tamis_abi::{Arch, SeccompData};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use tamis_abi::{Arch, Nr, SeccompData, syscall};
 use tamis_assertions::{Check, Checks, Judge, Mend, PolicyText};
 use tamis_policy::loader::{self, Loader};
 use tamis_report::place;
 use tamis_rules::{Origin, Ruleset};
 use tamis_session::files::FileLoader;
-use tamis_session::{Input, Loaded, Policy, Side};
+use tamis_session::{Input, LoadOptions, Loaded, Policy, Side};
 
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, on_this_machine};
 use crate::command::oci::profile_of;
 
-/// The policy that is the only filter of a side, if it has a text that a check of calls concerns.
-pub(super) fn changeable<'s>(side: &'s Side, check: &Check) -> Option<&'s Policy> {
-    match side.filters() {
-        [Loaded::Policy(policy)] if Input::embedded(&policy.name).is_none() => {
-            (!check.claim.targets().is_empty()).then_some(policy)
-        }
-        _ => None,
-    }
+/// Results that several checks need.
+type Cache<K, V> = RefCell<HashMap<K, V>>;
+
+/// Changes of the policy of one reading. What several checks need is read and converted once.
+pub(super) struct Mender<'m> {
+    policy: &'m Policy,
+    load: &'m LoadArgs,
+    limits: &'m LimitArgs,
+    /// The places of names in lists, by the place of the list.
+    places: Cache<Origin, HashMap<&'m str, Origin>>,
+    /// The entries that allow calls on an architecture.
+    entries: Cache<(Vec<String>, Arch), Option<Vec<String>>>,
+    /// The rulesets of changed texts, by the file and its text.
+    changed: Cache<(String, String), Option<Rc<Ruleset>>>,
 }
 
-/// The smallest change of a policy that mends a failing check; `None` if none is known within the limits.
-pub(super) fn mend(
-    judge: &mut Judge<'_>,
-    checks: &Checks,
-    check: &Check,
-    policy: &Policy,
-    (load, limits): (&LoadArgs, &LimitArgs),
-) -> Option<Mend> {
-    let place_in_list =
-        |origin: &Origin, call: &SeccompData| place::element_of(origin, call, &policy.sources);
-    let text = PolicyText {
-        language: policy.kind.name(),
-        root: &policy.name,
-        sources: &policy.sources,
-        place_in_list: &place_in_list,
-        allowing: &|calls, arch| allowing_entries(calls, arch, limits),
-        read: &|file, text| changed(policy, load, file, text),
-    };
-    judge.mend(checks, check, &text).ok().flatten()
+impl<'m> Mender<'m> {
+    /// For the policy that is the only filter of a side, if it has a text.
+    pub(super) fn new(
+        side: &'m Side,
+        load: &'m LoadArgs,
+        limits: &'m LimitArgs,
+    ) -> Option<Mender<'m>> {
+        let [Loaded::Policy(policy)] = side.filters() else {
+            return None;
+        };
+        Input::embedded(&policy.name).is_none().then(|| Mender {
+            policy,
+            load,
+            limits,
+            places: RefCell::default(),
+            entries: RefCell::default(),
+            changed: RefCell::default(),
+        })
+    }
+
+    /// The smallest change that mends a failing check of calls; `None` if none is known within the limits.
+    pub(super) fn mend(
+        &self,
+        judge: &mut Judge<'_>,
+        checks: &Checks,
+        check: &Check,
+    ) -> Option<Mend> {
+        let text = PolicyText {
+            language: self.policy.kind.name(),
+            root: &self.policy.name,
+            sources: &self.policy.sources,
+            place_in_list: &|origin, call| self.place_in_list(origin, call),
+            allowing: &|calls, arch| self.allowing_entries(calls, arch),
+            read: &|file, text| self.changed(file, text),
+        };
+        judge.mend(checks, check, &text).ok().flatten()
+    }
+
+    fn place_in_list(&self, origin: &Origin, call: &SeccompData) -> Option<Origin> {
+        let arch = Arch::of_call(call.arch, call.nr)?;
+        let name = syscall::name(arch, Nr(call.nr))?;
+        let mut places = self.places.borrow_mut();
+        if !places.contains_key(origin) {
+            let mut of_list = HashMap::new();
+            for (name, place) in place::elements(origin, &self.policy.sources) {
+                of_list.entry(name).or_insert(place);
+            }
+            places.insert(origin.clone(), of_list);
+        }
+        places[origin].get(name).cloned()
+    }
+
+    /// The entries of a container profile that allow these calls on an architecture.
+    fn allowing_entries(&self, calls: &[String], arch: Arch) -> Option<Vec<String>> {
+        let mut entries = self.entries.borrow_mut();
+        let own = entries.entry((calls.to_vec(), arch));
+        own.or_insert_with(|| allowing_entries(calls, arch, self.limits))
+            .clone()
+    }
+
+    /// The ruleset of the policy with another text of one of its files.
+    fn changed(&self, file: &str, text: &str) -> Option<Rc<Ruleset>> {
+        let mut changed = self.changed.borrow_mut();
+        let own = changed.entry((file.to_owned(), text.to_owned()));
+        own.or_insert_with(|| changed_ruleset(self.policy, self.load, file, text).map(Rc::new))
+            .clone()
+    }
 }
 
 /// The entries of a container profile that allow these calls on an architecture.
@@ -52,15 +110,19 @@ fn allowing_entries(calls: &[String], arch: Arch, limits: &LimitArgs) -> Option<
     Some(allowing.map(ToString::to_string).collect())
 }
 
-/// The ruleset of a policy with another text of one of its files.
-fn changed(policy: &Policy, load: &LoadArgs, file: &str, text: &str) -> Option<Ruleset> {
+/// The ruleset of a policy with another text of one of its files, in the policy's own language.
+fn changed_ruleset(policy: &Policy, load: &LoadArgs, file: &str, text: &str) -> Option<Ruleset> {
     let root = policy.sources.iter().next()?;
     let own = match *root.name == *file {
         true => text,
         false => &root.text,
     };
     let input = Input::new(policy.name.as_str(), own);
-    let options = on_this_machine(load.keeping_variables().shared_options(), &input);
+    let options = LoadOptions {
+        kind: Some(policy.kind),
+        ..load.keeping_variables().shared_options()
+    };
+    let options = on_this_machine(options, &input);
     let mut loader = Changed {
         files: FileLoader::new(load.include_dirs()),
         file,
