@@ -1,11 +1,11 @@
 //! Changes of policies that make a failing check hold: the texts for the search, and the changed policies read again.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
-use tamis_assertions::{Check, Checks, Judge, Mend, PolicyText};
+use tamis_assertions::{Check, Checks, Edit, Judge, Mend, PolicyText};
 use tamis_policy::loader::{self, Loader};
 use tamis_report::place;
 use tamis_rules::{Origin, Ruleset};
@@ -28,6 +28,8 @@ pub(super) struct Mender<'m> {
     places: Cache<Origin, HashMap<&'m str, Origin>>,
     /// The entries that allow calls on an architecture.
     entries: Cache<(Vec<String>, Arch), Option<Vec<String>>>,
+    /// The calls in entries of a container profile that hold in some readings only.
+    conditional: OnceCell<HashSet<String>>,
     /// The rulesets of changed texts, by the file and its text.
     changed: Cache<(String, String), Option<Rc<Ruleset>>>,
 }
@@ -48,11 +50,15 @@ impl<'m> Mender<'m> {
             limits,
             places: RefCell::default(),
             entries: RefCell::default(),
+            conditional: OnceCell::new(),
             changed: RefCell::default(),
         })
     }
 
     /// The smallest change that mends a failing check of calls; `None` if none is known within the limits.
+    ///
+    /// A change is proved in this reading. It does the same in all others unless an entry that holds in some of them
+    /// names one of its calls, so such a change is not offered.
     pub(super) fn mend(
         &self,
         judge: &mut Judge<'_>,
@@ -67,7 +73,15 @@ impl<'m> Mender<'m> {
             allowing: &|calls, arch| self.allowing_entries(calls, arch),
             read: &|file, text| self.changed(file, text),
         };
-        judge.mend(checks, check, &text).ok().flatten()
+        let mend = judge.mend(checks, check, &text).ok().flatten()?;
+        let conditional = self
+            .conditional
+            .get_or_init(|| conditional_calls(self.policy));
+        let is_conditional = |edit: &Edit| {
+            let mut words = edit.text.split('"');
+            words.any(|word| conditional.contains(word))
+        };
+        (!mend.edits.iter().any(is_conditional)).then_some(mend)
     }
 
     fn place_in_list(&self, origin: &Origin, call: &SeccompData) -> Option<Origin> {
@@ -110,6 +124,36 @@ fn allowing_entries(calls: &[String], arch: Arch, limits: &LimitArgs) -> Option<
     Some(allowing.map(ToString::to_string).collect())
 }
 
+/// The names of calls in the entries of a container profile that depend on capabilities, architectures or kernels.
+fn conditional_calls(policy: &Policy) -> HashSet<String> {
+    let root = policy.sources.iter().next();
+    let text = root.map_or("", |source| &source.text);
+    let profile: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let entries = profile["syscalls"].as_array();
+    let is_conditional = |entry: &&serde_json::Value| {
+        let conditions = ["includes", "excludes"].map(|member| entry[member].as_object());
+        let mut members = conditions
+            .into_iter()
+            .flatten()
+            .flat_map(serde_json::Map::values);
+        members
+            .any(|value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()))
+    };
+    let names = entries.into_iter().flatten().filter(is_conditional);
+    let names = names.flat_map(|entry| {
+        let list = entry["names"].as_array().into_iter().flatten();
+        list.chain([&entry["name"]])
+            .filter_map(|name| name.as_str())
+    });
+    names.map(str::to_owned).collect()
+}
+
+/// Whether an entry of a container profile is left without a name, as engines refuse it.
+fn has_empty_entry(text: &str) -> bool {
+    let dense: String = text.split_whitespace().collect();
+    dense.contains("\"names\":[]")
+}
+
 /// The ruleset of a policy with another text of one of its files, in the policy's own language.
 fn changed_ruleset(policy: &Policy, load: &LoadArgs, file: &str, text: &str) -> Option<Ruleset> {
     let root = policy.sources.iter().next()?;
@@ -117,6 +161,9 @@ fn changed_ruleset(policy: &Policy, load: &LoadArgs, file: &str, text: &str) -> 
         true => text,
         false => &root.text,
     };
+    if has_empty_entry(own) && !has_empty_entry(&root.text) {
+        return None;
+    }
     let input = Input::new(policy.name.as_str(), own);
     let options = LoadOptions {
         kind: Some(policy.kind),
