@@ -66,9 +66,16 @@ fn answers(command: &mut Command) -> String {
     format!("{printed}{}", stderr_text(&output))
 }
 
+/// Ends the test where namespaces can't be made, as in one of users without a mapping.
+fn unless_bwrap_works() {
+    let words = ["--dev-bind", "/", "/", "--unshare-net", "true"];
+    skip::unless_runs(Need::Live, "bwrap", &words);
+}
+
 #[test]
 fn bubblewrap_installs_it_from_a_descriptor() {
     unless_installed(&[PYTHON, "bwrap"]);
+    unless_bwrap_works();
     let folder = Scratch::new("bwrap").expect("a folder");
     let filter = compiled(folder.path());
     let mut command = Command::new("sh");
@@ -80,9 +87,17 @@ fn bubblewrap_installs_it_from_a_descriptor() {
 
 #[test]
 fn tamis_exec_installs_it_in_the_namespaces_of_unshare() {
+    /// A user without privileges gets them in a namespace of users.
+    const NAMESPACES: [&str; 4] = ["--user", "--map-root-user", "--net", "--mount"];
     unless_installed(&[PYTHON, "unshare"]);
+    skip::unless_runs(
+        Need::Root,
+        "unshare",
+        &[&NAMESPACES[..], &["true"]].concat(),
+    );
     let mut command = Command::new("unshare");
-    command.args(["--net", "--mount", TAMIS, "exec", "-p"]);
+    command.args(NAMESPACES);
+    command.args([TAMIS, "exec", "-p"]);
     command.args(SETTINGS).args(["--", PYTHON, "-c", PROBE]);
     assert_eq!(answers(&mut command), ANSWERS);
 }
@@ -90,6 +105,7 @@ fn tamis_exec_installs_it_in_the_namespaces_of_unshare() {
 #[test]
 fn bubblewrap_and_unshare_work_inside_where_the_policy_nests() {
     unless_installed(&[PYTHON, "bwrap"]);
+    unless_bwrap_works();
     let inside = |nested: &str, words: &[&str]| {
         let mut tamis = Command::new(TAMIS);
         tamis
