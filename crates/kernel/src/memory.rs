@@ -55,21 +55,3 @@ pub fn overwrite(pid: i32, address: u64, bytes: &[u8]) -> Result<(), Errno> {
 pub fn is_shared(one: i32, other: i32) -> Result<bool, Errno> {
     memory::compare(one, other)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_shares_its_memory_with_itself_alone() {
-        let own = std::process::id() as i32;
-        assert_eq!(is_shared(own, own), Ok(true));
-        let mut other = std::process::Command::new("sleep")
-            .arg("1000")
-            .spawn()
-            .unwrap();
-        assert_eq!(is_shared(own, other.id() as i32), Ok(false));
-        other.kill().unwrap();
-        other.wait().unwrap();
-    }
-}

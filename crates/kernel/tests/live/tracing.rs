@@ -11,7 +11,7 @@ use tamis_kernel::spawn::{Child, Spawn, SpawnError};
 use tamis_kernel::tracee::{
     self, CallInfo, CallPhase, Event, Request, Resume, Stop, Stopped, TraceOptions, Tracee,
 };
-use tamis_kernel::{Ended, Errno, Flags, InstallError};
+use tamis_kernel::{Ended, Errno, Flags, InstallError, memory};
 use tamis_testkit::skip::{self, Need};
 
 use crate::dumping::Waiting;
@@ -28,6 +28,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("spawn::held_child_that_is_dropped_is_gone", dropped),
         trial("spawn::heir_of_a_number_survives", heir_of_a_number),
         trial("spawn::first_of_a_namespace", first_of_a_namespace),
+        trial("memory::is_shared", shares_memory_with_itself_alone),
         trial("tracee::call_at_entry_and_exit", call_at_entry_and_exit),
         trial("tracee::trace_of_a_filter", trace_of_a_filter),
         trial("tracee::registers_can_be_set", registers_can_be_set),
@@ -44,6 +45,24 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("tracee::attach_and_detach", attach_and_detach),
         trial("tracee::error_names_the_request", error_names_the_request),
     ]
+}
+
+fn shares_memory_with_itself_alone() {
+    let own = std::process::id() as i32;
+    match memory::is_shared(own, own) {
+        Err(Errno(errno @ (libc::EPERM | libc::ENOSYS))) => {
+            skip::because(Need::Live, format!("kcmp returns {}", Errno(errno)));
+        }
+        is_shared => assert_eq!(is_shared, Ok(true)),
+    }
+    let mut other = Command::new("sleep")
+        .arg("1000")
+        .spawn()
+        .expect("it starts");
+    let is_shared = memory::is_shared(own, other.id() as i32);
+    other.kill().expect("it runs");
+    other.wait().expect("it ends");
+    assert_eq!(is_shared, Ok(false));
 }
 
 /// A victim with this role.

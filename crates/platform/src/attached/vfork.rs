@@ -124,8 +124,13 @@ mod tests {
         let wait = |vfork_parents: &VforkParents, stopped: i32, left: i32| {
             vfork_parents.wait(first, &|tid| tid == stopped, &|tid| tid == left)
         };
-        assert_eq!(wait(&vfork_parents, third, 0), Wait::Lasts);
-        assert_eq!(wait(&vfork_parents, second, 0), Wait::Lasts);
+        // Under a container's filter that refuses the comparison, no wait is known.
+        let lasts = match memory::is_shared(first, second) {
+            Err(Errno(libc::EPERM | libc::ENOSYS)) => Wait::Unknown,
+            _ => Wait::Lasts,
+        };
+        assert_eq!(wait(&vfork_parents, third, 0), lasts);
+        assert_eq!(wait(&vfork_parents, second, 0), lasts);
         assert_eq!(wait(&vfork_parents, 0, third), Wait::Unknown);
         assert_eq!(wait(&vfork_parents, 0, second), Wait::Over);
         assert_eq!(vfork_parents.wait(third, &nobody, &nobody), Wait::Over);
