@@ -103,7 +103,11 @@ fn comparable(path: &Path) -> Vec<String> {
 #[test]
 fn lines_are_those_of_strace() {
     unless_traceable();
-    skip::unless_runs(Need::Peers, "strace", &["-o", "/dev/null", "true"]);
+    skip::unless_runs(
+        Need::Peers,
+        "strace",
+        &["-o", "/dev/null", "setarch", "-R", "true"],
+    );
     let strace = "strace -f -o";
     let folders = [("strace", strace), ("tamis", "$TAMIS trace -o")];
     // Names of one length: they are in the environment, and so move the stack.

@@ -295,7 +295,11 @@ fn without_numbers(line: &str) -> String {
 #[test]
 fn structures_are_those_of_strace() {
     unless_traceable();
-    skip::unless_runs(Need::Peers, "strace", &["-o", "/dev/null", "true"]);
+    skip::unless_runs(
+        Need::Peers,
+        "strace",
+        &["-o", "/dev/null", "setarch", "-R", "true"],
+    );
     let at = toolchains::C.folder(Path::new(env!("CARGO_TARGET_TMPDIR")), "trace-structures");
     let program = toolchains::C.build(&at, PROGRAM);
     let traces = [("strace", "strace -f"), ("tamis", "$TAMIS trace")].map(|(name, by)| {
