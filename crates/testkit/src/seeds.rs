@@ -37,6 +37,14 @@ pub fn least<N: Div<Output = N> + From<u8>>(of_all: N) -> N {
     }
 }
 
+/// The step through a list of so many cases that meets their share, and at least one.
+///
+/// # Panics
+/// If `TAMIS_SEEDS` is set to anything but `full` or `few`.
+pub fn step(cases: usize) -> usize {
+    cases / share(cases).max(1)
+}
+
 /// The step through a list of cases that all belong to a full run: `step`, or 1.
 ///
 /// Cases from loops repeat their kinds with the number of a loop's rounds. A step without a common divisor meets each

@@ -62,7 +62,7 @@ fn hostile_texts_are_read_within_limits() {
     // What is longer differs only by the time for bytes.
     let all = texts::all(4);
     assert!(all.len() >= 40, "{}", all.len());
-    let step = all.len() / seeds::share(all.len());
+    let step = seeds::step(all.len());
     let mut failures = Vec::new();
     for (index, text) in all.iter().enumerate().step_by(step) {
         let file = folder.join(format!("input.{}", text.kind));
@@ -79,7 +79,7 @@ fn hostile_texts_are_read_within_limits() {
 fn hostile_comparisons_end_within_limits() {
     let folder = folder("hostile-pairs");
     let all = hostile::all();
-    let step = all.len() / seeds::share(all.len());
+    let step = seeds::step(all.len());
     let mut failures = Vec::new();
     for (index, hostile) in all.iter().enumerate().step_by(step) {
         let [left, right] = files(&folder, hostile);

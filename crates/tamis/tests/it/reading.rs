@@ -14,7 +14,7 @@ fn readers_take_memory_and_time_in_proportion_to_their_files() {
     assert!(all.len() >= 90, "{}", all.len());
     // The others are read by the laboratory's command, in its own test.
     all.retain(|reading| !reading.is_of_lab());
-    let step = all.len() / seeds::share(all.len());
+    let step = seeds::step(all.len());
     let mut failures = Vec::new();
     for (index, reading) in all.iter().enumerate().step_by(step) {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("reading-{index}"));
