@@ -109,7 +109,7 @@ impl Need {
             Need::Corpus => "put the corpus beside the repository, in ../shared/corpus",
             Need::Live => "run the tests outside of containers and without no_new_privs",
             Need::Peers => {
-                "apt install libseccomp2 libpcap0.8 z3 strace gdb bubblewrap busybox util-linux bash"
+                "apt install libseccomp2 libpcap0.8 z3 strace gdb bubblewrap busybox python3 util-linux bash"
             }
             Need::Tracing => "apt install linux-perf; mount -t tracefs none /sys/kernel/tracing",
             Need::Tracepoints => {

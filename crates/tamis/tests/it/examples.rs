@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tamis_testkit::console;
 use tamis_testkit::corpus::repository;
-use tamis_testkit::skip;
+use tamis_testkit::skip::{self, Need};
 
 #[test]
 fn documented_commands_do_what_is_shown() {
@@ -15,6 +15,8 @@ fn documented_commands_do_what_is_shown() {
 #[test]
 fn documented_commands_that_install_filters_do_what_is_shown() {
     skip::unless_live();
+    // The program whose calls the first chapter records.
+    skip::unless_runs(Need::Peers, "python3", &["--version"]);
     check("live-examples", true);
 }
 
