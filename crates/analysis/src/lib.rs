@@ -13,6 +13,7 @@ mod condition;
 mod decompile;
 mod difference;
 mod inspect;
+mod passed;
 mod reach;
 
 pub use cases::{Case, CaseLimits, Cases, Machine, Wording, arches, cases};
@@ -20,4 +21,5 @@ pub use complex::{Simplified, without_complex_calls};
 pub use decompile::{Undecompilable, decompile, narrowed};
 pub use difference::{Difference, Differences, differences, differences_of};
 pub use inspect::{find, with_bits, with_word, words};
+pub use passed::Passed;
 pub use reach::{DeadCode, dead_code};

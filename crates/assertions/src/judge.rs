@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use tamis_abi::call::describe_briefly;
 use tamis_abi::{Action, Arch, Word};
-use tamis_analysis::{arches, find, with_word};
+use tamis_analysis::{Passed, arches, find, with_word};
 use tamis_bpf::{Pc, Program, cache, interp, stack};
 use tamis_prover::{Function, LimitReached, Limited, Limits, Pair, Scope, Space, Stop, Subject};
 use tamis_rules::{Cause, Input, Predicate};
@@ -16,7 +16,7 @@ use tamis_rules::{Cause, Input, Predicate};
 use crate::ast::Relation;
 use crate::checks::{Check, Checks, Claim, Part, Target};
 use crate::outcome::{Decider, Example, Outcome, Verdict, Violation, Way};
-use crate::region::{Passed, both, map, runs, values_where, without};
+use crate::region::{both, map, runs, values_where, without};
 use crate::seek::{Rows, Sought};
 
 /// The most calls that are listed for a check.

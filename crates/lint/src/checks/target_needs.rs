@@ -1,14 +1,15 @@
 //! Finds denied calls that a named program or library needs in its version, with the error after which it goes on.
 //!
-//! A call counts as denied if no call of the need is executed. Calls that a supervisor, a tracer or a handler answers
+//! A call counts as denied if no call of the need is executed, with arguments as programs pass them. Calls that a supervisor, a tracer or a handler answers
 //! are not reported.
 
 use crate::code::LINT_TARGET_NEEDS;
-use tamis_abi::{Action, ActionKind, Arch, Word, consts, errno, signature};
+use tamis_abi::{Action, ActionKind, Arch, consts, errno, signature};
+use tamis_analysis::Passed;
 use tamis_diag::Severity;
 use tamis_diag::words::joined;
-use tamis_prover::{Function, LimitReached, Limited, Variable};
-use tamis_rules::CmpOp;
+use tamis_prover::{Function, LimitReached, Limited};
+use tamis_rules::{CmpOp, Operand, Predicate, Test};
 
 use crate::context::{Call, Context};
 use crate::finding::Finding;
@@ -35,6 +36,7 @@ struct Denied {
 
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let mut findings = Vec::new();
+    let mut passed = Passed::default();
     for target in context.targets {
         let mut denied: Vec<Denied> = Vec::new();
         let is_needed = |row: &&Row| {
@@ -47,7 +49,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         for row in ROWS.iter().filter(is_needed) {
             for arch in context.arches.clone() {
                 if row.is_of(arch) {
-                    collect(context, row, arch, &mut denied)?;
+                    collect(context, &mut passed, (row, arch), &mut denied)?;
                 }
             }
         }
@@ -58,16 +60,17 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
 
 fn collect(
     context: &mut Context,
-    row: &'static Row,
-    arch: Arch,
+    passed: &mut Passed,
+    (row, arch): (&'static Row, Arch),
     denied: &mut Vec<Denied>,
 ) -> Limited<()> {
     let Some(call) = context.call(arch, row.call) else {
         return Ok(());
     };
-    let Some(answers) = answers(context, &call, row.when)? else {
+    let Some(needed) = needed(context, passed, &call, row.when)? else {
         return Ok(());
     };
+    let answers = answers(context, &call, needed)?;
     let is_denial = |action: &Action| {
         let kind = action.kind;
         matches!(
@@ -78,6 +81,9 @@ fn collect(
     if answers.is_empty() || !answers.iter().all(is_denial) {
         return Ok(());
     }
+    // An example must be one of the needed calls.
+    let other = context.space.constant(Action::ALLOW.ret())?;
+    let function = context.space.choose(needed, call.function, other)?;
     let falls_back = answers
         .iter()
         .all(|answer| is_survived(row.fallback, *answer, arch));
@@ -95,7 +101,7 @@ fn collect(
         Some(known) => known.arches.push(arch),
         None => denied.push(Denied {
             row,
-            call,
+            call: Call { function, ..call },
             arches: vec![arch],
             falls_back,
         }),
@@ -103,43 +109,45 @@ fn collect(
     Ok(())
 }
 
-/// The actions of the calls that a condition selects; `None` if it has no meaning on the architecture.
-fn answers(
+/// The calls that a target makes: their arguments are as programs pass them, and a condition may select some; `None` if it
+/// has no meaning on the architecture.
+fn needed(
     context: &mut Context,
+    passed: &mut Passed,
     call: &Call,
     when: Option<Condition>,
-) -> Limited<Option<Vec<Action>>> {
-    let values = match when {
-        None => context.space.values(call.function),
-        Some(when) => {
-            let index = signature::index(call.arch, call.name, when.argument);
-            let Some((index, (mask, value))) = index.zip(when.numbers(call.arch)) else {
-                return Ok(None);
-            };
-            let word = Word::arg_low(index);
-            let mut equal = Function::TRUE;
-            for bit in (0..u32::BITS).filter(|bit| mask >> bit & 1 == 1) {
-                let holds = context.space.variable(Variable::of_bit(word, bit))?;
-                let (set, clear) = match value >> bit & 1 == 1 {
-                    true => (equal, Function::FALSE),
-                    false => (Function::FALSE, equal),
-                };
-                equal = context.space.choose(holds, set, clear)?;
-            }
-            let all = context.space.values(call.function);
-            let mark = unused(|ret| all.contains(&ret));
-            let other = context.space.constant(mark)?;
-            let (inside, outside) = match when.op {
-                CmpOp::Ne => (other, call.function),
-                _ => (call.function, other),
-            };
-            let selected = context.space.choose(equal, inside, outside)?;
-            let mut values = context.space.values(selected);
-            values.remove(&mark);
-            values
-        }
+) -> Limited<Option<Function>> {
+    let space = &mut context.space;
+    let passed = passed.condition(space, call.arch, Some(call.name))?;
+    let Some(when) = when else {
+        return Ok(Some(passed));
     };
-    Ok(Some(values.into_iter().map(Action::from_ret).collect()))
+    let index = signature::index(call.arch, call.name, when.argument);
+    let Some((index, (mask, value))) = index.zip(when.numbers(call.arch)) else {
+        return Ok(None);
+    };
+    let equal = Predicate::Test(Test::Masked {
+        operand: Operand::arg_low(index),
+        mask: u64::from(mask),
+        value: u64::from(value),
+    });
+    let selected = match when.op {
+        CmpOp::Ne => Predicate::Not(Box::new(equal)),
+        _ => equal,
+    };
+    let selected = space.condition(&selected)?;
+    Ok(Some(space.choose(passed, selected, Function::FALSE)?))
+}
+
+/// The actions of some calls.
+fn answers(context: &mut Context, call: &Call, some: Function) -> Limited<Vec<Action>> {
+    let all = context.space.values(call.function);
+    let mark = unused(|ret| all.contains(&ret));
+    let other = context.space.constant(mark)?;
+    let function = context.space.choose(some, call.function, other)?;
+    let mut values = context.space.values(function);
+    values.remove(&mark);
+    Ok(values.into_iter().map(Action::from_ret).collect())
 }
 
 /// Whether a program goes on after an action.

@@ -196,11 +196,12 @@ fn condition(text: &'static str) -> Option<Condition> {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::signature::Width;
     use tamis_abi::{errno, signature, syscall};
 
     use super::*;
 
-    /// A row with a name that no architecture has would be skipped silently.
+    /// A row with a name that no architecture has would be skipped silently. Conditions have 32 bits.
     #[test]
     fn every_row_has_a_meaning() {
         for row in ROWS.iter() {
@@ -218,6 +219,13 @@ mod tests {
                     index.is_some() && when.numbers(*arch).is_some()
                 };
                 assert!(arches.iter().any(has_meaning), "{text}({})", when.text);
+                let is_wide = |arch: &Arch| {
+                    let index = signature::index(*arch, row.call, when.argument);
+                    let arg = index.and_then(|index| signature::at(*arch, row.call, index));
+                    let width = arg.map(|arg| signature::width(*arch, row.call, arg));
+                    width == Some(Width::Bits64)
+                };
+                assert!(!arches.iter().any(is_wide), "{text}({})", when.text);
             }
             if let Fallback::Errors(errors) = row.fallback {
                 let mut errors = errors.split(", ");
