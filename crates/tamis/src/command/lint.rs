@@ -43,8 +43,16 @@ pub(crate) struct Args {
     /// Treat all inputs, which must be programs, as the filters of one task, the oldest first
     #[arg(long, hide_short_help = true)]
     stack: bool,
-    /// Omit less severe findings
-    #[arg(long, value_name = "LEAST", default_value = "note")]
+    /// Omit less severe findings than `warning`
+    ///
+    /// Without it, or with `note`, all are shown.
+    #[arg(
+        long,
+        value_name = "LEAST",
+        default_value = "note",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
     min_severity: MinSeverity,
     /// Show also what a list of denied calls leaves out
     ///
@@ -62,13 +70,14 @@ pub(crate) struct Args {
     /// Print a SARIF 2.1.0 log instead of text
     #[arg(long, conflicts_with = "json", hide_short_help = true)]
     sarif: bool,
-    /// Check also that this runtime can start a container under the filter
+    /// Check also that `runc` or `crun` can start
     ///
     /// The filter is in force for the runtime's last steps, without no_new_privs for more of them: dropping capabilities, changing the user.
-    #[arg(long, value_name = "RUNTIME")]
+    #[arg(long, value_name = "RUNTIME", hide_possible_values = true)]
     runtime: Option<Runtime>,
-    /// Check also the needs of these: `glibc-2.42`, `musl-1.2`, `systemd-258`, `runc-1.5`, `linux-7.2` and others
+    /// Check also what `glibc-2.42`, … need
     ///
+    /// Further names are `musl-1.2`, `systemd-258`, `runc-1.5`, `linux-7.2` and others.
     /// Calls that they make since a version and that the filter denies, with the error that they survive. A kernel also
     /// dates deny lists. A release of systemd is the one that reads units.
     #[arg(long = "target", value_name = "NAME", value_delimiter = ',', value_parser = parse_target)]
