@@ -13,7 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use tamis_abi::{Action, ActionKind, SeccompData};
+use tamis_abi::{Action, ActionKind, Arch, SeccompData};
 use tamis_bpf::stack::Stack;
 
 use crate::ended::Ended;
@@ -113,9 +113,19 @@ impl Tracer<'_> {
 
     /// Makes a task's call again if a signal has ended it that the task ignores. Returns whether it is made again.
     fn is_made_again(&mut self, stopped: &Stopped, signal: i32) -> bool {
-        let made = self.restarts.restart(stopped, signal);
+        // Without the phase of a call, its arguments can't be restored.
+        let has_phase = stopped.call().is_ok();
+        let may_replace = |call: &SeccompData, changed: &SeccompData| {
+            let is_native = Arch::of_call(call.arch, call.nr) == Some(Arch::X86_64);
+            is_native && has_phase && verdict(self.stack, call) == verdict(self.stack, changed)
+        };
+        let made = self
+            .restarts
+            .restart_shortened(stopped, signal, may_replace);
         let is_made = matches!(made, Ok(Some(_)));
         if !is_made {
+            // A task that is killed meanwhile needs no arguments.
+            let _ = self.restarts.restore(stopped);
             self.restarts.forget(stopped.tracee().tid());
         }
         is_made
@@ -127,6 +137,7 @@ impl Tracer<'_> {
         match stopped.call().map(|info| info.phase) {
             Ok(CallPhase::Entry { .. }) => true,
             Ok(CallPhase::Exit { result, .. }) => {
+                let _ = self.restarts.restore(stopped);
                 if result != INTERRUPTED {
                     self.restarts.forget(stopped.tracee().tid());
                 }

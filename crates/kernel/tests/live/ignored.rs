@@ -5,10 +5,11 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 use tamis_kernel::{Command, Ended, run};
+use tamis_testkit::skip;
 
 use crate::raw;
 use crate::support::{own_path, trial};
@@ -21,9 +22,14 @@ const LIMIT_MS: u16 = 300;
 const SIGNALS: usize = 6;
 const ROUNDS: usize = 4;
 
+/// The time between signals of which several come during a wait.
+const DISTANCE: Duration = Duration::from_millis(120);
+
 pub(crate) fn trials() -> Vec<Trial> {
     let wait = |case: &'static str| {
         trial(&format!("ignored::{case}"), move || {
+            // Elsewhere the signals end the calls.
+            skip::unless_x86_64();
             for explain in [false, true] {
                 let command = Command {
                     args: [MARK, "ignored", case].map(Into::into).to_vec(),
@@ -35,13 +41,23 @@ pub(crate) fn trials() -> Vec<Trial> {
             }
         })
     };
-    let cases = ["epoll_wait", "io_uring_enter", "receive_with_limit"];
+    let cases = [
+        "epoll_wait",
+        "io_uring_enter",
+        "receive_with_limit",
+        "spaced_epoll_wait",
+        "spaced_sigtimedwait",
+        "spaced_receive",
+    ];
     cases.into_iter().map(wait).collect()
 }
 
 /// Waits with a limit, while ignored signals come.
 pub(crate) fn in_victim(case: &str) {
     let own = raw::thread();
+    if case.starts_with("spaced") {
+        return spaced(case, own);
+    }
     for _ in 0..ROUNDS {
         let has_ended = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -52,9 +68,28 @@ pub(crate) fn in_victim(case: &str) {
     }
 }
 
+/// The same, while they come over all of the time limit and beyond.
+fn spaced(case: &str, own: i32) {
+    let has_ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !has_ended.load(Ordering::Relaxed) {
+                thread::sleep(DISTANCE);
+                raw::kill_thread(own, libc::SIGWINCH);
+            }
+        });
+        let begin = Instant::now();
+        wait(case);
+        let passed = begin.elapsed();
+        has_ended.store(true, Ordering::Relaxed);
+        let limit = Duration::from_millis(LIMIT_MS.into());
+        assert!(passed < 2 * limit, "{passed:?}");
+    });
+}
+
 fn wait(case: &str) {
     match case {
-        "epoll_wait" => assert_eq!(raw::epoll_wait(LIMIT_MS.into()), Ok(0)),
+        "epoll_wait" | "spaced_epoll_wait" => assert_eq!(raw::epoll_wait(LIMIT_MS.into()), Ok(0)),
         "io_uring_enter" => {
             let errno = raw::io_uring_wait(LIMIT_MS.into());
             // Rings may be disabled.
@@ -66,6 +101,20 @@ fn wait(case: &str) {
             own.set_read_timeout(Some(limit)).expect("it is set");
             let errno = own.read(&mut [0]).map_err(|error| error.raw_os_error());
             assert_eq!(errno, Err(Some(libc::EAGAIN)));
+        }
+        "spaced_sigtimedwait" => {
+            let errno = raw::wait_for_signal(LIMIT_MS.into());
+            assert!(matches!(errno, libc::EAGAIN | libc::EINTR), "{errno}");
+        }
+        "spaced_receive" => {
+            let (mut own, _other) = UnixStream::pair().expect("sockets");
+            let limit = Duration::from_millis(LIMIT_MS.into());
+            own.set_read_timeout(Some(limit)).expect("it is set");
+            let errno = own.read(&mut [0]).map_err(|error| error.raw_os_error());
+            assert!(
+                matches!(errno, Err(Some(libc::EAGAIN | libc::EINTR))),
+                "{errno:?}"
+            );
         }
         other => panic!("no case {other}"),
     }

@@ -103,6 +103,23 @@ pub(crate) fn epoll_wait(limit_ms: i32) -> Result<i32, i32> {
     if count < 0 { Err(errno()) } else { Ok(count) }
 }
 
+/// Waits for a signal that doesn't come, for at most this time: the error number.
+pub(crate) fn wait_for_signal(limit_ms: i64) -> i32 {
+    let limit = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: limit_ms * 1_000_000,
+    };
+    // SAFETY: `sigemptyset` and `sigaddset` fill the set, and no result is written to a null address.
+    let returned = unsafe {
+        let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), libc::SIGUSR1);
+        libc::sigtimedwait(set.as_ptr(), ptr::null_mut(), &raw const limit)
+    };
+    assert!(returned < 0);
+    errno()
+}
+
 /// Waits for an operation of an empty ring, for at most this time: the error number. `None` if there are no rings.
 pub(crate) fn io_uring_wait(limit_ms: i64) -> Option<i32> {
     /// `IORING_ENTER_GETEVENTS` and `IORING_ENTER_EXT_ARG` of `linux/io_uring.h`.

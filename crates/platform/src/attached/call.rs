@@ -106,7 +106,7 @@ impl Tracer<'_> {
             return self.carry_out(stopped, call, decision);
         }
         // The supervisor has forwarded it before.
-        if self.repeated.remove(&tid) == Some(call) {
+        if self.is_repeated(tid, &call) {
             return Ok(());
         }
         // `decides` also changes this tracer, which contains it.

@@ -635,6 +635,15 @@ impl Tracer<'_> {
         Ok(())
     }
 
+    /// Whether a task's call is one that is made again; at another the former one has ended.
+    pub(super) fn is_repeated(&mut self, tid: i32, call: &SeccompData) -> bool {
+        let is_repeated = self.repeated.remove(&tid).as_ref() == Some(call);
+        if !is_repeated {
+            self.repeats.forget(tid);
+        }
+        is_repeated
+    }
+
     /// The request that resumes a task.
     pub(super) fn resume_of(&self, tid: i32) -> Resume {
         let is_free = |state: &State| state.phase == Phase::Free;
