@@ -64,9 +64,13 @@ pub(super) const SUITES: [Suite; 12] = [
     )
     .about("probing, installing, and the results of filters for real calls")
     .smoke_of(&["probe::", "install::"]),
-    suite("spawn", LIVE, &["run::", "spawn::", "tracee::"])
-        .about("commands under filters, and tracing them")
-        .smoke_of(&["spawn::", "tracee::"]),
+    suite(
+        "spawn",
+        LIVE,
+        &["run::", "spawn::", "tracee::", "ignored::"],
+    )
+    .about("commands under filters, and tracing them")
+    .smoke_of(&["spawn::", "tracee::"]),
     suite("notify", LIVE, &["listener::", "faults::"])
         .about("listeners, and their supervisors' faults")
         .smoke_of(&["listener::"]),
