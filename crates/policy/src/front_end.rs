@@ -60,6 +60,8 @@ pub struct FrontEnd {
     pub options: &'static [&'static LanguageOption],
     /// Whether the meaning of a policy depends on [`ParseOptions::kernel`].
     pub uses_kernel: bool,
+    /// Whether the rules of a policy mean the same without its default, so that other policies can contain them.
+    pub has_separate_default: bool,
     /// Whether the programs that read the language ignore a byte order mark before the text.
     pub ignores_byte_order_mark: bool,
     /// Whether a text resembles the language, mistakes included.

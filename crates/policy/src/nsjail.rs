@@ -33,6 +33,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     codes: crate::kafel::code::KAFEL,
     options: &[],
     uses_kernel: false,
+    has_separate_default: true,
     ignores_byte_order_mark: false,
     recognises,
     parse: parse_for_any,

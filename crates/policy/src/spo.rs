@@ -40,6 +40,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     codes: code::SPO,
     options: &[&RESOURCE, &oci::ENOSYS_TAIL, &oci::NATIVE_ONLY, &oci::TEXT],
     uses_kernel: false,
+    has_separate_default: true,
     ignores_byte_order_mark: true,
     recognises,
     parse: |sources, source, _, common| {

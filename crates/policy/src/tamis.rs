@@ -49,6 +49,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     codes: code::TAMIS,
     options: &[&parameters::SET],
     uses_kernel: false,
+    has_separate_default: true,
     ignores_byte_order_mark: true,
     recognises: parser::recognises,
     parse: parse_for_any,

@@ -71,6 +71,15 @@ impl InputKind {
         matches!(self, InputKind::Policy(front_end) if front_end.uses_kernel)
     }
 
+    /// Whether the rules of such inputs mean the same without the default; programs have none.
+    pub fn has_separate_default(self) -> bool {
+        match self {
+            InputKind::Policy(front_end) => front_end.has_separate_default,
+            InputKind::Rules => true,
+            InputKind::Text(_) | InputKind::Bpf => false,
+        }
+    }
+
     /// The value of `--from`.
     pub fn name(self) -> &'static str {
         match self {

@@ -34,6 +34,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     codes: code::FIRECRACKER,
     options: &[&THREAD],
     uses_kernel: false,
+    has_separate_default: true,
     ignores_byte_order_mark: false,
     recognises,
     parse: parse_for_any,

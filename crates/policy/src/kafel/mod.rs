@@ -42,6 +42,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     codes: code::KAFEL,
     options: &[],
     uses_kernel: false,
+    has_separate_default: true,
     ignores_byte_order_mark: false,
     recognises,
     parse: |sources, root, loader, common| {

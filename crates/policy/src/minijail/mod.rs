@@ -56,6 +56,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
         &ARCH_JSON,
     ],
     uses_kernel: false,
+    has_separate_default: true,
     ignores_byte_order_mark: false,
     recognises: |text| parser::recognises(front_end::first_line(text)),
     parse: |sources, root, loader, common| {

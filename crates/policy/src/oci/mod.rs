@@ -54,6 +54,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     codes: code::OCI,
     options: &[&CAP, &ENOSYS_TAIL, &NATIVE_ONLY, &TEXT],
     uses_kernel: true,
+    has_separate_default: true,
     ignores_byte_order_mark: false,
     recognises,
     parse: parse_for_any,

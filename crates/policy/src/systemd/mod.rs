@@ -101,6 +101,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     codes: code::SYSTEMD,
     options: &[&VERSION],
     uses_kernel: true,
+    has_separate_default: false,
     ignores_byte_order_mark: true,
     recognises: |text| unit::section(unit::first_line(text)).is_some(),
     parse: |sources, root, _, common| {

@@ -51,6 +51,10 @@ pub(super) fn read(
         ..ParseOptions::new(*native)
     };
     for file in files {
+        if !file.front_end.has_separate_default {
+            sink.report(without_default(file, sources));
+            continue;
+        }
         let read = (file.front_end.parse)(sources, file.source, loader, &options);
         let Some(ruleset) = read.parsed.ruleset else {
             sink.report(unreadable(file, &read.parsed.diagnostics, sources));
@@ -85,6 +89,16 @@ fn unreadable(file: &ForeignFile, diagnostics: &[Diagnostic], sources: &Sources)
         sources,
         mistake,
     )
+}
+
+/// The error for a file in a language whose policies state a default alone.
+fn without_default(file: &ForeignFile, sources: &Sources) -> Diagnostic {
+    let name = sources.name(file.source);
+    let title = file.front_end.title;
+    let message = format!("cannot include `{name}`: {title} has no rules apart from its default");
+    Diagnostic::error(code::INCLUDE_FAILED, message)
+        .label(file.path, "included here")
+        .help("`tamis convert` writes it in the tamis language; include its rules without the `default`")
 }
 
 fn without_rules(file: &ForeignFile, arch: Arch, sources: &Sources) -> Diagnostic {

@@ -168,14 +168,24 @@ fn bound(operation: Operation) -> Bound {
 fn parts(args: &Args, operation: Operation, loaded: Vec<Loaded>) -> Result<Vec<Part>, Failure> {
     let mut parts = Vec::new();
     for one in loaded {
-        let is_later = !parts.is_empty();
+        let is_laid_over = !parts.is_empty() && operation == Operation::Overlay;
         parts.push(match one {
+            Loaded::Policy(policy) if is_laid_over && !policy.kind.has_separate_default() => {
+                return Err(Failure::usage(
+                    format!(
+                        "{} is {}: it has no rules apart from its default",
+                        policy.name,
+                        policy.kind.title()
+                    ),
+                    "`tamis convert` writes it in the tamis language",
+                ));
+            }
             Loaded::Policy(policy) => Part {
                 name: policy.name,
                 ruleset: policy.ruleset,
                 installation: policy.installation,
             },
-            Loaded::Program(raw) if is_later && operation == Operation::Overlay => {
+            Loaded::Program(raw) if is_laid_over => {
                 return Err(Failure::usage(
                     format!(
                         "{} is a program: it has no rules to lay over others",
