@@ -68,6 +68,9 @@ pub struct LoadArgs {
     /// Whether the command installs the filter.
     #[arg(skip)]
     is_installed: bool,
+    /// Whether the command takes the explicit rules of policies alone.
+    #[arg(skip)]
+    takes_explicit_rules: bool,
     /// The release of systemd that reads a unit, if the options don't name one.
     #[arg(skip)]
     systemd: systemd::Settings,
@@ -282,7 +285,11 @@ impl LoadArgs {
 
     /// The options for the only input of a command.
     pub fn options(&self) -> LoadOptions {
-        let defaults = LoadOptions::new(native_arch());
+        let defaults = front_end::ParseOptions::new(native_arch());
+        let defaults = match self.takes_explicit_rules {
+            true => defaults.for_explicit_rules(),
+            false => defaults,
+        };
         LoadOptions {
             kind: self.from,
             policy: front_end::ParseOptions {
@@ -291,7 +298,7 @@ impl LoadArgs {
                 strict: self.strict,
                 kernel: self.kernel,
                 systemd: self.systemd.clone(),
-                ..defaults.policy
+                ..defaults
             },
             named: Assignments {
                 list: self.languages.list.clone(),
@@ -308,6 +315,14 @@ impl LoadArgs {
         let mut options = self.options();
         options.named.is_shared = true;
         options
+    }
+
+    /// These options for policies of which only the explicit rules count.
+    pub fn for_explicit_rules(&self) -> LoadArgs {
+        LoadArgs {
+            takes_explicit_rules: true,
+            ..self.clone()
+        }
     }
 
     /// These options for a command that exports to a language, which may be that of a release of systemd.

@@ -143,6 +143,19 @@ impl ParseOptions {
         }
     }
 
+    /// These options for a caller that takes the [explicit rules](crate::explicit) alone: they include those with the
+    /// default action.
+    pub fn for_explicit_rules(self) -> ParseOptions {
+        ParseOptions {
+            #[cfg(feature = "languages")]
+            oci: oci::Settings {
+                keeps_default_entries: true,
+                ..self.oci
+            },
+            ..self
+        }
+    }
+
     /// The architecture of a policy for a single one: the first requested, otherwise the native one.
     pub fn native(&self) -> Arch {
         self.asked_arches

@@ -111,6 +111,25 @@ impl<'p> Lowering<'p> {
         }
     }
 
+    /// The rules of one architecture, where each clause is that of a profile of its own: libseccomp merges none.
+    pub(super) fn separate_rules(&mut self, arch: Arch, default: Action) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        for (uses, numbers) in groups(self.resolve(arch).present) {
+            let target = Target {
+                arch,
+                nr: numbers[0],
+                default,
+            };
+            let numbers: IntervalSet<u32> = numbers.into_iter().collect();
+            for used in uses {
+                let paths = self.paths(target, &[used]);
+                let group = paths.map(|paths| (paths, numbers.clone()));
+                self.emit(group, &mut rules);
+            }
+        }
+        rules
+    }
+
     fn emit(&self, group: Option<(Vec<Path>, IntervalSet<u32>)>, rules: &mut Vec<Rule>) {
         let Some((paths, numbers)) = group else {
             return;

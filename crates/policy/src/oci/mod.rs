@@ -198,6 +198,8 @@ pub struct Settings {
     pub is_native_only: bool,
     /// The reading of the entries.
     pub reading: Reading,
+    /// As [`OciOptions::keeps_default_entries`].
+    pub keeps_default_entries: bool,
 }
 
 /// The inputs of a profile that the container engine supplies.
@@ -217,6 +219,9 @@ pub struct OciOptions {
     pub enosys_tail: EnosysTail,
     /// The reading of the entries.
     pub reading: Reading,
+    /// Whether entries with the default action, which no runtime passes to libseccomp, are rules, too: for a caller that
+    /// takes the rules without the default. They come last, so no call gets another action.
+    pub keeps_default_entries: bool,
 }
 
 /// The reading of the entries of a profile.
@@ -260,6 +265,7 @@ impl OciOptions {
         options.strict = common.strict;
         options.enosys_tail = common.oci.enosys_tail;
         options.reading = common.oci.reading;
+        options.keeps_default_entries = common.oci.keeps_default_entries;
         options
     }
 
@@ -274,6 +280,7 @@ impl OciOptions {
             strict: false,
             enosys_tail: EnosysTail::None,
             reading: Reading::Libseccomp,
+            keeps_default_entries: false,
         }
     }
 }
@@ -347,15 +354,23 @@ fn lowered(
             .help("write one profile for each byte order");
         reader.push(diagnostic);
     }
-    let entries = profile.entries.iter();
-    let entries: Vec<&Entry> = entries
-        .filter(|entry| select::applies(entry, &profile, options))
-        .collect();
+    let selected = profile.entries.iter();
+    let selected = selected.filter(|entry| select::is_selected(entry, options));
+    let (entries, without_effect): (Vec<&Entry>, Vec<&Entry>) =
+        selected.partition(|entry| select::has_effect(entry, &profile, options));
     let mut lowering = lower::Lowering::new(sources, entries, options.reading);
     let mut sections: Vec<_> = arches
         .iter()
         .map(|arch| lowering.section(*arch, profile.default))
         .collect();
+    if options.keeps_default_entries {
+        let mut separate = lower::Lowering::new(sources, without_effect, options.reading);
+        for section in &mut sections {
+            let rules = separate.separate_rules(section.arch, profile.default);
+            section.rules.extend(rules);
+        }
+        reader.diagnostics.extend(separate.diagnostics);
+    }
     let has_x32 = arches.contains(&Arch::X32);
     for section in &mut sections {
         enosys::prepend(section, options.enosys_tail, &profile, has_x32);

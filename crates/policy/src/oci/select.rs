@@ -63,8 +63,8 @@ pub(super) fn arches(profile: &Profile, options: &OciOptions) -> Vec<Arch> {
     chosen
 }
 
-/// Whether the engine passes an entry to the runtime, and the runtime passes it to libseccomp.
-pub(super) fn applies(entry: &Entry, profile: &Profile, options: &OciOptions) -> bool {
+/// Whether the engine passes an entry to the runtime.
+pub(super) fn is_selected(entry: &Entry, options: &OciOptions) -> bool {
     let (includes, excludes) = (&entry.includes, &entry.excludes);
     let has_cap = |cap: &String| options.capabilities.iter().any(|held| held == cap);
     // Without a kernel version every `minKernel` is satisfied.
@@ -79,7 +79,10 @@ pub(super) fn applies(entry: &Entry, profile: &Profile, options: &OciOptions) ->
     let included = (!includes.has_arches || includes.arches.contains(&options.native))
         && includes.caps.iter().all(has_cap)
         && reaches(includes) != Some(false);
-    // libseccomp rejects rules with the default action.
-    let counts = options.reading == Reading::Text || entry.action != profile.default;
-    !excluded && included && counts
+    !excluded && included
+}
+
+/// Whether the runtime passes an entry to libseccomp, which rejects rules with the default action.
+pub(super) fn has_effect(entry: &Entry, profile: &Profile, options: &OciOptions) -> bool {
+    options.reading == Reading::Text || entry.action != profile.default
 }

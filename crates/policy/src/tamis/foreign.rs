@@ -48,7 +48,7 @@ pub(super) fn read(
     };
     let options = ParseOptions {
         asked_arches: arches.to_vec(),
-        ..ParseOptions::new(*native)
+        ..ParseOptions::new(*native).for_explicit_rules()
     };
     for file in files {
         if !file.front_end.has_separate_default {

@@ -107,7 +107,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let operation = args.operation.operation();
     let load = args.load.for_target(args.to)?;
     let mut loaded = Vec::new();
+    let later = match operation {
+        Operation::Overlay => load.for_explicit_rules(),
+        Operation::Intersect | Operation::Union | Operation::Minus => load.clone(),
+    };
     for input in &args.inputs {
+        let load = if loaded.is_empty() { &load } else { &later };
         loaded.push(load.load_among(input, global)?);
     }
     load.check_options(&loaded)?;
