@@ -75,20 +75,25 @@ pub(super) fn read(
     found
 }
 
-/// The error for a file with mistakes, whose lines may be confidential.
+/// The error for a file with mistakes. Its lines may be confidential, so of the first mistake it has the title of the
+/// code, which quotes nothing.
 fn unreadable(file: &ForeignFile, diagnostics: &[Diagnostic], sources: &Sources) -> Diagnostic {
-    let errors = diagnostics.iter().filter(|own| own.is_error());
-    let mut labels = errors.flat_map(|own| &own.labels);
+    let error = diagnostics.iter().find(|own| own.is_error());
     let start = Span::new(file.source, 0, 0);
-    let mistake = labels.next().map_or(start, |label| label.span);
-    not_of_language(
+    let label = error.and_then(|own| own.labels.first());
+    let mistake = label.map_or(start, |label| label.span);
+    let diagnostic = not_of_language(
         file.front_end.title,
         code::INCLUDE_FAILED,
         sources.name(file.source),
         file.path,
         sources,
         mistake,
-    )
+    );
+    match error {
+        Some(own) => diagnostic.note(format!("{}: {}", own.code.id, own.code.title)),
+        None => diagnostic,
+    }
 }
 
 /// The error for a file in a language whose policies state a default alone.
