@@ -419,6 +419,7 @@ pub fn warn_essential(policy: &Policy, global: &Global) {
     let subject = LintInput {
         meaning: Meaning::Policy(&policy.ruleset),
         statements: Statements::default(),
+        known_until: None,
         assumed_arch: native_arch(),
         runtime: None,
         kernel: None,

@@ -163,6 +163,7 @@ pub fn advise(
     let input = LintInput {
         meaning: Meaning::Filters(filters),
         statements: Statements::default(),
+        known_until: None,
         assumed_arch: arch,
         runtime: None,
         kernel,

@@ -66,6 +66,8 @@ pub(crate) struct Context<'a> {
     pub(crate) runtime: Option<Runtime>,
     /// The kernel that runs the filter.
     pub(crate) kernel: Option<KernelVersion>,
+    /// The kernel whose calls the policy has considered, if it states one.
+    pub(crate) known_until: Option<KernelVersion>,
     /// What the filter is for.
     pub(crate) targets: &'a [Target],
     /// Whether the result depends on the architecture.
@@ -127,6 +129,7 @@ impl<'a> Context<'a> {
             arches: Vec::new(),
             runtime: subject.runtime,
             kernel: subject.kernel,
+            known_until: subject.known_until,
             targets: subject.targets,
             tests_arch,
             calls: BTreeMap::new(),

@@ -43,6 +43,7 @@ use tamis_diag::Severity;
 /// let subject = LintInput {
 ///     meaning: Meaning::Policy(&ruleset),
 ///     statements: Statements::Rules,
+///     known_until: None,
 ///     assumed_arch: Arch::X86_64,
 ///     runtime: None,
 ///     kernel: None,

@@ -68,6 +68,8 @@ pub struct LintInput<'a> {
     pub meaning: Meaning<'a>,
     /// The kind of the policy's statements.
     pub statements: Statements<'a>,
+    /// The kernel whose calls the policy has considered, if it states one.
+    pub known_until: Option<KernelVersion>,
     /// The architecture of a program that never tests the architecture.
     pub assumed_arch: Arch,
     /// The runtime that starts a container under the filter; `None` if it isn't known.

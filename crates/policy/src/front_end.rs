@@ -186,6 +186,8 @@ pub struct ParsedPolicy {
     /// Whether the text, the language or the caller state the architectures; otherwise the policy is for the native
     /// one.
     pub states_arches: bool,
+    /// The kernel whose calls the policy has considered, if it states one.
+    pub known_until: Option<KernelVersion>,
     /// External conditions that select entries; `None` without any.
     pub selection: Option<Selection>,
 }
@@ -197,6 +199,7 @@ impl From<Parsed> for ParsedPolicy {
             installation: Installation::default(),
             frequencies: Vec::new(),
             states_arches: true,
+            known_until: None,
             selection: None,
         }
     }

@@ -76,9 +76,15 @@ fn parse_for_any(
         strict: common.strict,
         choices: common.tamis.choices.clone(),
     };
-    let (parsed, states_arches) = parse_expanded(sources, root, loader, &options);
+    let (parsed, statements) = parse_expanded(sources, root, loader, &options);
+    let is_arch = |statement: &Statement| matches!(statement.kind, StatementKind::Arch(_));
+    let known_until = |statement: &Statement| match statement.kind {
+        StatementKind::KnownUntil(version) => Some(version),
+        _ => None,
+    };
     ParsedPolicy {
-        states_arches: states_arches || !common.asked_arches.is_empty(),
+        states_arches: statements.iter().any(is_arch) || !common.asked_arches.is_empty(),
+        known_until: statements.iter().find_map(known_until),
         ..parsed.into()
     }
 }
@@ -153,13 +159,13 @@ pub fn parse(
     parse_expanded(sources, root, loader, options).0
 }
 
-/// The result, and whether the policy has an `arch` statement.
+/// The result, and the statements of all files.
 fn parse_expanded(
     sources: &mut Sources,
     root: SourceId,
     loader: &mut dyn Loader,
     options: &TamisOptions,
-) -> (Parsed, bool) {
+) -> (Parsed, Vec<Statement>) {
     let mut sink = Sink::new(options.strict);
     let mut parameters = Parameters::new(&options.choices);
     let mut place = |statement, sink: &mut Sink| parameters.place(statement, sink);
@@ -178,9 +184,7 @@ fn parse_expanded(
     let arches = lower::arches(&statements, options);
     let foreign = foreign::read(&expanded.foreign, &arches, sources, loader, &mut sink);
     let ruleset = lower::ruleset(&statements, &foreign, options, sources, &mut sink);
-    let is_arch = |statement: &Statement| matches!(statement.kind, StatementKind::Arch(_));
-    let states_arches = statements.iter().any(is_arch);
-    (Parsed::new(ruleset, sink.into_diagnostics()), states_arches)
+    (Parsed::new(ruleset, sink.into_diagnostics()), statements)
 }
 
 /// Parses the syntax of one file without resolving names or includes, for tools that print policies.

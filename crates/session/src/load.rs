@@ -97,6 +97,7 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
                 warnings: Vec::new(),
                 installation: Installation::default(),
                 states_arches: true,
+                known_until: None,
                 selection: None,
             }))),
             Err(diagnostics) => Err(misread(interpretation, source, diagnostics, sources)),
@@ -153,6 +154,7 @@ fn policy(
         warnings,
         installation: read.installation,
         states_arches: read.states_arches,
+        known_until: read.known_until,
         selection: read.selection,
     })
 }

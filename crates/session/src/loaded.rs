@@ -1,6 +1,6 @@
 //! Loaded inputs: a policy with its ruleset, or a program.
 
-use tamis_abi::{Arch, SeccompData};
+use tamis_abi::{Arch, KernelVersion, SeccompData};
 use tamis_bpf::{Program, cache};
 use tamis_compiler::{CompileError, CompileOptions, Compiled};
 use tamis_diag::{Diagnostic, Sources};
@@ -45,6 +45,8 @@ pub struct Policy {
     /// Whether the text, the language or the options state the architectures; otherwise the policy is for the native
     /// one.
     pub states_arches: bool,
+    /// The kernel whose calls the policy has considered, if it states one.
+    pub known_until: Option<KernelVersion>,
     /// External conditions that select entries; `None` without any.
     pub selection: Option<Selection>,
 }

@@ -24,6 +24,9 @@ pub(crate) const CHECK: Check = warning(
     run,
 );
 
+/// Calls that no kernel of today executes.
+const UNIMPLEMENTED: [&str; 5] = ["afs_syscall", "getpmsg", "nfsservctl", "putpmsg", "vserver"];
+
 /// The calls that a deny list doesn't consider.
 struct Later {
     /// The kernel that brought the newest call of the list.
@@ -79,21 +82,20 @@ fn counted(count: usize) -> String {
 /// The later calls that a deny list allows by default, those that are related to denied ones first; `None` if
 /// there are none, or the filter is no deny list.
 fn later(context: &mut Context, arch: Arch, kernel: KernelVersion) -> Limited<Option<Later>> {
-    if !context.allows_by_default(arch)? {
-        return Ok(None);
-    }
-    let (_, unknown) = context.unknown_call(arch)?;
     let calls = context.calls_of(arch)?;
     if !calls.iter().any(|call| call.access == Access::Refused) {
         return Ok(None);
     }
-    let Some(newest) = newest_treated(&calls, unknown) else {
+    let Some(default) = open_default(context, arch, &calls)? else {
+        return Ok(None);
+    };
+    let Some(newest) = newest_treated(&calls, default).max(context.known_until) else {
         return Ok(None);
     };
     let is_later = |call: &Call| {
         let since = syscall::since(arch, call.nr);
         let is_new = since.is_some_and(|since| since > newest && since <= kernel);
-        is_new && call.function == unknown
+        is_new && call.function == default
     };
     let mut later: Vec<Call> = calls.into_iter().filter(is_later).collect();
     let related = related(context, arch);
@@ -104,9 +106,38 @@ fn later(context: &mut Context, arch: Arch, kernel: KernelVersion) -> Limited<Op
     }))
 }
 
-/// The kernel of the newest call that a filter treats otherwise than unknown numbers.
-fn newest_treated(calls: &[Call], unknown: Function) -> Option<KernelVersion> {
-    let treated = calls.iter().filter(|call| call.function != unknown);
+/// The function of the named calls that a filter doesn't consider, if it is a deny list, which executes them.
+///
+/// A list may deny unknown numbers nevertheless. A policy has its default then; a program has none, so calls without an
+/// implementation decide, which no list of allowed calls has.
+fn open_default(context: &mut Context, arch: Arch, calls: &[Call]) -> Limited<Option<Function>> {
+    if context.allows_by_default(arch)? {
+        let (_, unknown) = context.unknown_call(arch)?;
+        return Ok(Some(unknown));
+    }
+    if let Some(policy) = context.policy() {
+        let mut sections = policy.sections().iter();
+        let default = sections.find(|section| section.arch == arch);
+        let default = default.map(|section| section.default);
+        let Some(default) = default.filter(|default| default.kind.executes()) else {
+            return Ok(None);
+        };
+        return context.space.constant(default.ret()).map(Some);
+    }
+    let mut unimplemented = calls
+        .iter()
+        .filter(|call| UNIMPLEMENTED.contains(&call.name));
+    let Some(first) = unimplemented.next() else {
+        return Ok(None);
+    };
+    let is_default =
+        first.access == Access::Open && unimplemented.all(|call| call.function == first.function);
+    Ok(is_default.then_some(first.function))
+}
+
+/// The kernel of the newest call that a filter treats otherwise than by default.
+fn newest_treated(calls: &[Call], default: Function) -> Option<KernelVersion> {
+    let treated = calls.iter().filter(|call| call.function != default);
     treated
         .filter_map(|call| syscall::since(call.arch, call.nr))
         .max()

@@ -296,7 +296,12 @@ impl Args {
                     _ => Statements::Rules,
                 };
                 let meaning = Meaning::Policy(&policy.ruleset);
-                let found = self.found(&policy.name, meaning, statements, load, &checks)?;
+                let subject = LintInput {
+                    statements,
+                    known_until: policy.known_until,
+                    ..self.subject(meaning, load)
+                };
+                let found = self.found(&policy.name, &subject, &checks)?;
                 Ok(self.policy_report(*policy, found))
             }
             Loaded::Program(raw) => self.program_report(raw.name.clone(), vec![raw], load, checks),
@@ -318,24 +323,27 @@ impl Args {
         self.program_report("the stack".to_owned(), programs, load, checks)
     }
 
-    fn found(
-        &self,
-        name: &str,
-        meaning: Meaning,
-        statements: Statements,
-        load: &LoadArgs,
-        checks: &[Check],
-    ) -> Result<tamis_lint::Findings, Failure> {
-        let subject = LintInput {
+    /// The subject of the checks; a program has no statements.
+    fn subject<'a>(&'a self, meaning: Meaning<'a>, load: &LoadArgs) -> LintInput<'a> {
+        LintInput {
             meaning,
-            statements,
+            statements: Statements::default(),
+            known_until: None,
             assumed_arch: load.call_arch(),
             runtime: self.runtime.map(Into::into),
             kernel: self.targets.iter().find_map(Target::kernel),
             targets: &self.targets,
-        };
+        }
+    }
+
+    fn found(
+        &self,
+        name: &str,
+        subject: &LintInput,
+        checks: &[Check],
+    ) -> Result<tamis_lint::Findings, Failure> {
         let (limits, stop) = (self.limits.limits(), budget::stop());
-        tamis_lint::run(&subject, checks, limits, stop)
+        tamis_lint::run(subject, checks, limits, stop)
             .map_err(|limit| self.limits.gave_up(name, limit))
     }
 
@@ -369,13 +377,8 @@ impl Args {
     ) -> Result<InputFindings, Failure> {
         let names: Vec<String> = programs.iter().map(|raw| raw.name.clone()).collect();
         let stack = side::stack(programs)?;
-        let found = self.found(
-            &input,
-            Meaning::Filters(&stack),
-            Statements::default(),
-            load,
-            checks,
-        )?;
+        let subject = self.subject(Meaning::Filters(&stack), load);
+        let found = self.found(&input, &subject, checks)?;
         let findings = found.findings.iter();
         let findings = findings
             .map(|finding| FindingEntry::of_program(finding, &names))

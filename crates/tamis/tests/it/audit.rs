@@ -193,7 +193,7 @@ fn advisories(name: &str, policy: &str) -> (Option<i32>, Vec<String>) {
 #[test]
 fn advisories_name_what_enforced_filters_lack() {
     skip::unless_live();
-    let known = "default allow\nunknown errno(ENOSYS)\ndeny io_uring_setup";
+    let known = "default allow\nknown-until linux 6.18\ndeny io_uring_setup";
     for (name, policy, expected) in [
         (
             "strict",
@@ -217,12 +217,17 @@ fn advisories_name_what_enforced_filters_lack() {
         ),
         (
             "ring",
-            "default allow\nunknown errno(ENOSYS)\ndeny socket".to_owned(),
+            "default allow\nknown-until linux 6.18\ndeny socket".to_owned(),
             vec!["af-alg", "io-uring"],
         ),
         (
             "later",
             "default allow\ndeny mseal, io_uring_setup, socket".to_owned(),
+            vec!["outdated-deny-list"],
+        ),
+        (
+            "unknown",
+            "default allow\nunknown errno(ENOSYS)\ndeny mseal, io_uring_setup, socket".to_owned(),
             vec!["outdated-deny-list"],
         ),
     ] {

@@ -219,6 +219,7 @@ fn finds(meaning: Meaning, code: Code, assumed_arch: Arch) -> bool {
     let subject = LintInput {
         meaning,
         statements: Statements::default(),
+        known_until: None,
         assumed_arch,
         runtime: None,
         kernel: None,
