@@ -2,7 +2,7 @@
 //!
 //! A thread is listed if its filters differ from those of its process. Tasks with the same filters share one result.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use tamis_abi::{Action, Arch, syscall};
@@ -130,16 +130,20 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// These processes, with or without filters.
+    /// These processes, with or without filters; each task once.
     ///
     /// # Errors
     /// If the filters of one can't be read.
     pub fn requested(pids: &[i32]) -> Result<Tasks, Error> {
         let mut tasks = Tasks::default();
-        for &pid in pids {
+        let mut known = HashSet::new();
+        for &pid in pids.iter().filter(|pid| known.insert(**pid)) {
             let added = tasks.add(pid, true);
             added.map_err(|error| tasks::unreadable(pid, &error))?;
         }
+        // A thread may be named besides its process.
+        let mut known = HashSet::new();
+        tasks.found.retain(|task| known.insert(task.tid));
         Ok(tasks)
     }
 

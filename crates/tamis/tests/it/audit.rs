@@ -77,6 +77,13 @@ fn a_stack_is_compared_as_one_with_what_was_written() {
         );
         let other = policy("other", "errno(EPERM) reboot, swapoff");
         assert_eq!(against(&other).0, Some(1));
+        for kind in [&[][..], &["--advisories"]] {
+            let twice = ["--json", "--pid", &pid, "--pid", &pid];
+            let twice = audit(&[&twice, kind].concat());
+            let twice = String::from_utf8(twice.stdout).unwrap();
+            let entry = format!("\"pid\": {pid},");
+            assert_eq!(twice.matches(&entry).count(), 1, "{twice}");
+        }
         let all = audit(&["--all", "--json"]);
         let all = String::from_utf8(all.stdout).unwrap();
         assert!(all.contains(&format!("\"pid\": {pid},")), "{all}");
