@@ -25,6 +25,9 @@ const ROUNDS: usize = 4;
 /// The time between signals of which several come during a wait.
 const DISTANCE: Duration = Duration::from_millis(120);
 
+/// The most of these signals: over many times the time limit.
+const MOST_SPACED: usize = 20;
+
 pub(crate) fn trials() -> Vec<Trial> {
     let wait = |case: &'static str| {
         trial(&format!("ignored::{case}"), move || {
@@ -73,8 +76,11 @@ fn spaced(case: &str, own: i32) {
     let has_ended = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            while !has_ended.load(Ordering::Relaxed) {
+            for _ in 0..MOST_SPACED {
                 thread::sleep(DISTANCE);
+                if has_ended.load(Ordering::Relaxed) {
+                    break;
+                }
                 raw::kill_thread(own, libc::SIGWINCH);
             }
         });
