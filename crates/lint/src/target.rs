@@ -48,6 +48,11 @@ impl Version {
         KernelVersion::new(part(0), part(1))
     }
 
+    /// Whether it stands for every version.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.0.iter().all(|part| *part == 0)
+    }
+
     /// The first number.
     pub fn major(&self) -> u16 {
         self.0[0]
@@ -110,43 +115,68 @@ impl FromStr for Target {
     /// assert_eq!("glib-2.42".parse::<Target>().unwrap_err().help, "did you mean `glibc-2.42`?");
     /// ```
     fn from_str(text: &str) -> Result<Target, UnknownTarget> {
-        let unknown = |message: String, help: String| UnknownTarget { message, help };
-        let (name, version) = text.rsplit_once('-').unwrap_or((text, ""));
-        let Some(known) = needs::TARGETS.iter().find(|known| known.name == name) else {
-            let names = needs::TARGETS.map(|known| known.name);
-            let help = match suggest::nearest(name, names) {
-                Some(near) if version.is_empty() => format!("did you mean `{near}-VERSION`?"),
-                Some(near) => format!("did you mean `{near}-{version}`?"),
-                None => format!(
-                    "the targets are {}, each with a version: `glibc-2.42`",
-                    joined(&names, "and")
-                ),
-            };
-            return Err(unknown(format!("there is no target `{name}`"), help));
+        let version_after = |name: &str| {
+            let rest = text.strip_prefix(name)?;
+            rest.strip_prefix('-').or(rest.is_empty().then_some(""))
         };
-        let (oldest, newest) = (known.oldest(), known.newest());
-        let range = format!("name one from {oldest} to {newest}: `{name}-{newest}`");
-        let Ok(version) = version.parse::<Version>() else {
-            return Err(unknown(format!("`{text}` has no version"), range));
+        let named = needs::TARGETS
+            .iter()
+            .filter_map(|known| Some((known, version_after(known.name)?)));
+        let Some((known, written)) = named.max_by_key(|(known, _)| known.name.len()) else {
+            return Err(not_a_target(text));
+        };
+        let name = known.name;
+        let versions = known.versions();
+        let range = match &versions {
+            Some((oldest, newest)) => {
+                format!("name one from {oldest} to {newest}: `{name}-{newest}`")
+            }
+            None => format!("its needs are those of every version; name any: `{name}-1`"),
+        };
+        let Ok(version) = written.parse::<Version>() else {
+            let message = match written {
+                "" => format!("`{text}` has no version"),
+                _ => format!("`{written}` is no version of {name}"),
+            };
+            return Err(unknown(message, range));
         };
         if name == LINUX && version.0.len() < 2 {
             return Err(unknown(format!("`{text}` is a series of releases"), range));
         }
         // A patch level of the newest release is no later release, and a branch has its newest one.
         let len = version.0.len();
-        let age = match () {
-            () if version.branch(newest.0.len()) > newest => "newer",
-            () if version < oldest.branch(len) => "older",
-            () => {
-                return Ok(Target {
-                    name: known.name,
-                    version,
-                });
-            }
+        let age = match versions {
+            Some((_, newest)) if version.branch(newest.0.len()) > newest => "newer",
+            Some((oldest, _)) if version < oldest.branch(len) => "older",
+            _ => return Ok(Target { name, version }),
         };
         Err(unknown(
             format!("{name} {version} is {age} than the known versions"),
             range,
         ))
     }
+}
+
+fn unknown(message: String, help: String) -> UnknownTarget {
+    UnknownTarget { message, help }
+}
+
+/// The mistake in a text that begins with no target's name.
+fn not_a_target(text: &str) -> UnknownTarget {
+    let is_version =
+        |(at, _): &(usize, &str)| text[at + 1..].starts_with(|c: char| c.is_ascii_digit());
+    let at = text.match_indices('-').find(is_version);
+    let (name, version) = at.map_or((text, ""), |(at, _)| (&text[..at], &text[at + 1..]));
+    let names = needs::TARGETS.map(|known| known.name);
+    let help = match suggest::nearest(name, names) {
+        Some(near) if version.parse::<Version>().is_err() => {
+            format!("did you mean `{near}-VERSION`?")
+        }
+        Some(near) => format!("did you mean `{near}-{version}`?"),
+        None => format!(
+            "the targets are {}, each with a version: `glibc-2.42`",
+            joined(&names, "and")
+        ),
+    };
+    unknown(format!("there is no target `{name}`"), help)
 }

@@ -214,11 +214,15 @@ fn finding(context: &Context, target: &Target, denied: &Denied) -> Finding {
         true => Severity::Note,
         false => CHECK.severity,
     };
+    let since = match row.since.is_zero() {
+        true => String::new(),
+        false => format!(" since {}", row.since),
+    };
     let finding = Finding::new(
         (CHECK.code, severity),
         format!(
-            "`{call_text}` is denied{action}{on}, and {} needs it since {}",
-            target.name, row.since
+            "`{call_text}` is denied{action}{on}, and {} needs it{since}",
+            target.name
         ),
         format!("{}: {falls}{remark}; source: {}", row.why, row.source),
         help,

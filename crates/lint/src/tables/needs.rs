@@ -14,14 +14,17 @@ const TABLE: &str = include_str!("needs.tsv");
 /// A program or library that rows name.
 pub(crate) struct Known {
     pub(crate) name: &'static str,
-    /// The newest version that was examined.
-    newest: &'static str,
+    /// The newest version that was examined; `None` if the rows are about every version.
+    newest: Option<&'static str>,
 }
 
 /// All of them, by name.
 pub(crate) const TARGETS: [Known; 16] = [
     known("bash", "5.3"),
-    known("chromium", "1"),
+    Known {
+        name: "chromium",
+        newest: None,
+    },
     known("crun", "1.21"),
     known("gcc-runtime", "15"),
     known("glibc", "2.44"),
@@ -39,20 +42,19 @@ pub(crate) const TARGETS: [Known; 16] = [
 ];
 
 const fn known(name: &'static str, newest: &'static str) -> Known {
-    Known { name, newest }
+    Known {
+        name,
+        newest: Some(newest),
+    }
 }
 
 impl Known {
-    /// The newest known version.
-    pub(crate) fn newest(&self) -> Version {
-        version(self.newest)
-    }
-
-    /// The oldest version that a row names.
-    pub(crate) fn oldest(&self) -> Version {
+    /// The oldest version that a row names, and the newest known one; `None` if the rows are about every version.
+    pub(crate) fn versions(&self) -> Option<(Version, Version)> {
+        let newest = version(self.newest?);
         let own = ROWS.iter().filter(|row| row.who == self.name);
         let oldest = own.map(|row| row.since.clone()).min();
-        oldest.unwrap_or_else(|| self.newest())
+        Some((oldest.unwrap_or_else(|| newest.clone()), newest))
     }
 }
 
@@ -257,8 +259,9 @@ mod tests {
         for known in &TARGETS {
             let own = ROWS.iter().filter(|row| row.who == known.name);
             let newest = own.map(|row| row.since.clone()).max();
+            let last = known.versions().map_or(version("0"), |(_, last)| last);
             assert!(
-                newest.is_some_and(|newest| newest <= known.newest()),
+                newest.is_some_and(|newest| newest <= last),
                 "{}",
                 known.name
             );
