@@ -1,4 +1,4 @@
-//! The codes of this crate's diagnostics: each language declares its own, here are those of no single one.
+//! The codes of this crate's diagnostics: each language declares its own, here are those that crates above report, too.
 
 pub use tamis_rules::code::*;
 
@@ -11,7 +11,11 @@ pub use crate::{
     systemd::code::*,
 };
 
-tamis_diag::codes! { INSTALLATION;
+tamis_diag::codes! { SHARED;
+    MINIJAIL_INCLUDE = "TM0908", "file cannot be read",
+        "A file that the policy includes is missing, unreadable or not UTF-8. Paths are relative to the \
+         file that names them, and begin with `/` or `./`. An unreadable frequency file is a warning: the \
+         filter has the same meaning, only compiled without the counts.";
     EXPORT_INSTALLATION = "TM1307", "installation flags and listener",
         "The policy sets flags for installing its filter, or the socket of a supervisor. The output, a \
          program or a policy in another language, cannot express these; pass them to the installer of the \

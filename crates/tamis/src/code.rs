@@ -17,20 +17,9 @@ tamis_diag::codes! { COMBINE;
 
 /// All codes, ascending.
 pub(crate) fn all() -> Vec<Code> {
-    let shared = [
-        INPUT,
-        PROGRAM,
-        COMPILE,
-        RULESET,
-        MEANING,
-        PROFILE,
-        LINT,
-        INSTALLATION,
-        EXPORT,
-        MATRIX,
-        EXTENDED,
-        CHECKS,
-        COMBINE,
+    let groups = [
+        INPUT, PROGRAM, COMPILE, RULESET, MEANING, PROFILE, LINT, SHARED, EXPORT, MATRIX, EXTENDED,
+        CHECKS, COMBINE,
     ];
     let languages = front_end::ALL.iter().map(|language| language.codes);
     let mut codes: Vec<Code> = shared

@@ -27,10 +27,6 @@ tamis_diag::codes! { MINIJAIL;
         "Actions are `allow` or `1`, `kill`, `kill-process`, `kill-thread`, `trap`, `trace`, `log`, \
          `user-notify` and `return ERRNO`. `@default` takes only those that deny the call; in a deny list \
          every action is `return ERRNO`.";
-    MINIJAIL_INCLUDE = "TM0908", "file cannot be read",
-        "A file that the policy includes is missing, unreadable or not UTF-8. Paths are relative to the \
-         file that names them, and begin with `/` or `./`. An unreadable frequency file is a warning: the \
-         filter has the same meaning, only compiled without the counts.";
     MINIJAIL_CYCLE = "TM0909", "files include each other",
         "A file includes itself, directly or through others, so parsing would never end. Remove one of the \
          includes.";
