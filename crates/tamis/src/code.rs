@@ -22,7 +22,7 @@ pub(crate) fn all() -> Vec<Code> {
         CHECKS, COMBINE,
     ];
     let languages = front_end::ALL.iter().map(|language| language.codes);
-    let mut codes: Vec<Code> = shared
+    let mut codes: Vec<Code> = groups
         .into_iter()
         .chain(languages)
         .flatten()
