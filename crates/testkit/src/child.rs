@@ -74,6 +74,17 @@ fn all_of(stream: Option<&mut impl Read>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Copies a program that is executed next. Another process writes the copy: a child that this one forks meanwhile would
+/// hold a file that is open for writing, and the kernel refuses to execute such a file.
+///
+/// # Panics
+/// If it can't be copied.
+pub fn copy_program(from: impl AsRef<std::path::Path>, to: impl AsRef<std::path::Path>) {
+    let mut copy = Command::new("cp");
+    let status = copy.arg("--").arg(from.as_ref()).arg(to.as_ref()).status();
+    assert!(status.is_ok_and(|status| status.success()), "{copy:?}");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -399,7 +399,7 @@ fn a_dry_run_needs_no_installer() {
     let root = folder("dry");
     fs::write(root.join("etc/systemd/system/x.service"), PLAIN).unwrap();
     let alone = root.join("opt/tamis");
-    fs::copy(TAMIS, &alone).unwrap();
+    tamis_testkit::child::copy_program(TAMIS, &alone);
     let run = |options: &[&str]| {
         let mut command = Command::new(&alone);
         command.args(["harden", "x", "--root", root.to_str().unwrap()]);

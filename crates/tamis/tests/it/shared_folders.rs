@@ -125,7 +125,7 @@ fn a_state_folder_that_others_can_write_is_refused() {
 fn a_library_that_others_can_replace_is_refused() {
     let bin = folder("replaceable");
     let program = bin.join("tamis");
-    fs::copy(TAMIS, &program).unwrap();
+    tamis_testkit::child::copy_program(TAMIS, &program);
     fs::write(bin.join("libtamis_libseccomp.so"), "of anybody").unwrap();
     set(&bin, 0o777);
     for arguments in [

@@ -310,7 +310,7 @@ fn programs_keep_the_privileges_of_their_files(backend: &str) {
     // Where another user may execute it.
     let scratch = Scratch::open_to_readers(&format!("effective-{backend}")).expect("a folder");
     let own = scratch.path().join("effective");
-    fs::copy(&program, &own).expect("a copy");
+    tamis_testkit::child::copy_program(&program, &own);
     fs::set_permissions(&own, fs::Permissions::from_mode(0o4755)).expect("its mode");
     let command = [
         "setpriv",

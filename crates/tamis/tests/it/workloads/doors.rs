@@ -164,7 +164,7 @@ fn systemd_starts_a_service_under_it() {
     let folder = Scratch::new("service").expect("a folder");
     let place = folder.path();
     compiled(place);
-    fs::copy(TAMIS, place.join("tamis")).expect("a copy");
+    tamis_testkit::child::copy_program(TAMIS, place.join("tamis"));
     fs::write(place.join("probe.py"), PROBE).expect("a file");
     fs::write(place.join("lines"), lines()).expect("a file");
     let script = format!("/usr/bin/python3 {SHARED}/probe.py <{SHARED}/lines >{SHARED}/answers");
