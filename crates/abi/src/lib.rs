@@ -13,6 +13,7 @@
 pub mod action;
 pub mod arch;
 pub mod call;
+pub mod capability;
 pub mod consts;
 pub mod data;
 pub mod entry_point;
