@@ -72,6 +72,16 @@ fn the_programs_of_the_book_are_confined_as_they_choose_in_go() {
     confined(&GO);
 }
 
+/// The program in the language: the page shows that in C, the examples have the others.
+fn main_program(page: &str, toolchain: &Toolchain) -> String {
+    let file = match toolchain.language {
+        "rust" => "main.rs",
+        "go" => "main.go",
+        language => return block(page, language),
+    };
+    fs::read_to_string(repository().join("examples/precompile").join(file)).unwrap()
+}
+
 fn confined(toolchain: &Toolchain) {
     skip::unless_kernel();
     skip::unless_x86_64();
@@ -79,7 +89,7 @@ fn confined(toolchain: &Toolchain) {
     let shown = |name: &str| block(&page, &format!("console\n$ cat {name}"));
     let files = ["server.toml", "server.tamis", "network.tamis"].map(|name| (name, shown(name)));
     let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
-    let main = block(&page, toolchain.language);
+    let main = main_program(&page, toolchain);
     let program = built(toolchain, "book", &files, &main);
     let language = toolchain.program;
     for (network, code) in [("none", 6), ("host", 0)] {
