@@ -59,7 +59,6 @@ fn the_book_shows_the_examples() {
     let shown = [
         ("console\n$ cat server.tamis", "server.tamis"),
         ("c", "c/main.c"),
-        ("go", "go/main.go"),
     ];
     for (opening, path) in shown {
         assert_eq!(block(&book, opening), example(path), "{path}");
@@ -91,7 +90,10 @@ fn confined(toolchain: &Toolchain) {
     skip::unless_x86_64();
     let book = book();
     let policy = block(&book, "console\n$ cat server.tamis");
-    let main = block(&book, toolchain.language);
+    let main = match toolchain.language {
+        "go" => example("go/main.go"),
+        language => block(&book, language),
+    };
     let program = built(toolchain, "book", &policy, None, &main);
     toolchains::assert_confined(toolchain.program, &program);
 }
