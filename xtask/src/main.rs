@@ -13,7 +13,8 @@ mod selftests;
 mod tidy;
 
 /// The tasks, for messages.
-const TASKS: &str = "codegen, counts, dist, doctor, exec, kernels, release, selftests, tidy";
+const TASKS: &str =
+    "codegen, counts, dist, doctor, exec, kernels, release, selftests, tidy, vectors";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -36,6 +37,7 @@ fn run(mut args: impl Iterator<Item = String>) -> anyhow::Result<()> {
         Some("release") => release::run(args),
         Some("selftests") => selftests::run(args),
         Some("tidy") => tidy::run(args),
+        Some("vectors") => selftests::vectors::run(),
         Some(other) => anyhow::bail!("unknown task `{other}`; tasks: {TASKS}"),
         None => anyhow::bail!("which task? tasks: {TASKS}"),
     }

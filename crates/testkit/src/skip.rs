@@ -72,11 +72,13 @@ pub enum Need {
     Solvers,
     /// A later kernel: see [`unless_since`].
     LaterKernel,
+    /// The vectors of the kernel's own tests of its interpreter.
+    Vectors,
 }
 
 impl Need {
     /// All needs.
-    pub const ALL: [Need; 24] = [
+    pub const ALL: [Need; 25] = [
         Need::Corpus,
         Need::Live,
         Need::Peers,
@@ -101,6 +103,7 @@ impl Need {
         Need::Workloads,
         Need::Solvers,
         Need::LaterKernel,
+        Need::Vectors,
     ];
 
     /// How a machine or a user gets it.
@@ -135,6 +138,7 @@ impl Need {
             Need::OtherProgram => "TAMIS_BIN=/usr/bin/tamis while the tests are built",
             Need::Solvers => "pip install cvc5 bitwuzla, as .ci/run full does",
             Need::LaterKernel => "boot a later kernel",
+            Need::Vectors => "cargo xtask vectors",
             Need::Workloads => "apt install git nodejs npm golang-go default-jdk-headless chromium",
         }
     }
@@ -166,6 +170,7 @@ impl Need {
             Need::Workloads => "workloads",
             Need::Solvers => "solvers",
             Need::LaterKernel => "later-kernel",
+            Need::Vectors => "vectors",
         }
     }
 

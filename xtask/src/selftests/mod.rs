@@ -7,6 +7,7 @@
 
 mod reasons;
 mod source;
+pub(crate) mod vectors;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -155,7 +156,7 @@ fn report(way: &Way, native: &Results, results: &Results) -> usize {
         }
     }
     for (reason, tests) in &by_reason {
-        println!("  {reason}:");
+        println!("  {} because {reason}:", tests.len());
         for test in tests {
             println!("    {test}");
         }

@@ -18,75 +18,104 @@ const CAPABILITIES: (&str, &str) = ("bookworm", "libcap-dev");
 /// The folder of all self-tests in the source.
 const FOLDER: &str = "tools/testing/selftests";
 
+/// The files of the newest kernel's source package.
+pub(super) struct Source {
+    arch: Arch,
+    archive: Archive,
+    /// The name of the package.
+    pub(super) package: String,
+    /// Where everything that is made of it lies.
+    pub(super) folder: PathBuf,
+}
+
+impl Source {
+    /// The newest package; nothing is downloaded yet.
+    ///
+    /// # Errors
+    /// If the lists of packages can't be had.
+    pub(super) fn newest() -> Result<Source> {
+        let arch = Arch::host()?;
+        let archive = Archive::open(RELEASE, arch)?;
+        let latest = archive.dependencies("linux-source")?;
+        let latest = latest
+            .into_iter()
+            .find(|name| name.starts_with("linux-source-"));
+        let package = latest.context("no source is the newest")?;
+        let folder = target_folder()?.join("selftests");
+        fs::create_dir_all(&folder)?;
+        Ok(Source {
+            arch,
+            archive,
+            package,
+            folder,
+        })
+    }
+
+    /// The headers for programs of the same kernel.
+    ///
+    /// # Errors
+    /// If the package can't be had.
+    pub(super) fn headers(&self) -> Result<[PathBuf; 2]> {
+        let headers = self.archive.unpacked("linux-libc-dev")?.join("usr/include");
+        let own = headers.join(format!("{}-linux-gnu", self.arch.name()));
+        Ok([headers, own])
+    }
+
+    /// The tree of the source, with the files that have these names.
+    ///
+    /// # Errors
+    /// If the package can't be had or unpacked.
+    pub(super) fn tree(&self, patterns: &[String]) -> Result<PathBuf> {
+        let package = &self.package;
+        let archive = self.archive.unpacked(package)?.join("usr/src");
+        let archive = archive.join(format!("{package}.tar.xz"));
+        let names = patterns.iter().map(|name| format!("{package}/{name}"));
+        let status = Command::new("tar")
+            .arg("-xJf")
+            .arg(&archive)
+            .arg("-C")
+            .arg(&self.folder)
+            .arg("--wildcards")
+            .args(names)
+            .status();
+        ensure!(
+            status.context("tar")?.success(),
+            "{} can't be unpacked",
+            archive.display()
+        );
+        Ok(self.folder.join(package))
+    }
+}
+
 /// The executable with the tests, and the version of its kernel.
 ///
 /// # Errors
 /// If the packages can't be had, or it doesn't build.
 pub(super) fn tests() -> Result<(PathBuf, String)> {
-    let arch = Arch::host()?;
-    let packages = Archive::open(RELEASE, arch)?;
-    let latest = packages.dependencies("linux-source")?;
-    let latest = latest
-        .into_iter()
-        .find(|name| name.starts_with("linux-source-"));
-    let package = latest.context("no source is the newest")?;
-    let folder = target_folder()?.join("selftests");
-    fs::create_dir_all(&folder)?;
-    let program = folder.join(format!("seccomp_bpf-{package}"));
+    let source = Source::newest()?;
+    let program = source
+        .folder
+        .join(format!("seccomp_bpf-{}", source.package));
     if !program.exists() {
-        let tree = unpacked(&folder, &packages.unpacked(&package)?, &package)?;
-        let headers = packages.unpacked("linux-libc-dev")?.join("usr/include");
-        let capabilities = Archive::open(CAPABILITIES.0, arch)?.unpacked(CAPABILITIES.1)?;
-        build(
-            &tree,
-            &[&headers, &capabilities.join("usr")],
-            arch,
-            &program,
-        )?;
+        let names = ["seccomp/*", "*.h"].map(|name| format!("{FOLDER}/{name}"));
+        let tree = source.tree(&names)?;
+        let capabilities = Archive::open(CAPABILITIES.0, source.arch)?.unpacked(CAPABILITIES.1)?;
+        build(&source, &tree, &capabilities.join("usr"), &program)?;
     }
-    Ok((program, package))
+    Ok((program, source.package))
 }
 
-/// The self-tests of a source package, unpacked.
-fn unpacked(folder: &Path, files: &Path, package: &str) -> Result<PathBuf> {
-    let archive = files.join("usr/src").join(format!("{package}.tar.xz"));
-    let status = Command::new("tar")
-        .arg("-xJf")
-        .arg(&archive)
-        .arg("-C")
-        .arg(folder)
-        .arg("--wildcards")
-        .args([
-            format!("{package}/{FOLDER}/seccomp/*"),
-            format!("{package}/{FOLDER}/*.h"),
-        ])
-        .status();
-    ensure!(
-        status.context("tar")?.success(),
-        "{} can't be unpacked",
-        archive.display()
-    );
-    Ok(folder.join(package))
-}
-
-fn build(
-    tree: &Path,
-    [headers, capabilities]: &[&Path; 2],
-    arch: Arch,
-    program: &Path,
-) -> Result<()> {
+fn build(source: &Source, tree: &Path, capabilities: &Path, program: &Path) -> Result<()> {
     let tests = tree.join(FOLDER);
-    let triplet = format!("{}-linux-gnu", arch.name());
+    let triplet = format!("{}-linux-gnu", source.arch.name());
     let mut command = Command::new("cc");
     command.args(["-O2", "-static", "-pthread", "-w", "-D_GNU_SOURCE="]);
-    for folder in [
-        headers,
-        &*headers.join(&triplet),
-        &*capabilities.join("include"),
-    ] {
+    for folder in source.headers()? {
         command.arg("-isystem").arg(folder);
     }
     command
+        .arg("-isystem")
+        .arg(capabilities.join("include"))
         .arg("-I")
         .arg(&tests)
         .arg("-o")

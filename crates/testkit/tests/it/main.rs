@@ -44,6 +44,7 @@ mod idempotence;
 mod jit;
 mod kafel;
 mod kafel_oracle;
+mod kernel_vectors;
 mod languages;
 mod learn;
 mod learn_selectors;
