@@ -5,7 +5,7 @@
 //! architectures. Number -1, which a tracer writes to skip a call, belongs to whichever of the two there is.
 
 use tamis_abi::{Action, Arch, Nr};
-use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
+use tamis_rules::{IntervalSet, Origin, Predicate, Rule, Ruleset, Section};
 
 use crate::db::{ArchRules, Db};
 use crate::number::SKIP;
@@ -21,13 +21,28 @@ impl<T: Copy + Ord> Db<T> {
     /// # Panics
     /// Never: a filter has an architecture once.
     pub fn ruleset(&self, bad_arch: Action) -> Result<Ruleset, TooComplex> {
+        self.ruleset_with_origins(bad_arch, &|_| None)
+    }
+
+    /// The same with the place of each rule, by its tag.
+    ///
+    /// # Errors
+    /// As [`ruleset`](Self::ruleset).
+    ///
+    /// # Panics
+    /// Never: a filter has an architecture once.
+    pub fn ruleset_with_origins(
+        &self,
+        bad_arch: Action,
+        origin: &dyn Fn(T) -> Option<Origin>,
+    ) -> Result<Ruleset, TooComplex> {
         let default = self.default_action();
         let mut sections = Vec::new();
         for filter in self.filters() {
             let arch = filter.arch();
             let mut rules = Rules::default();
             for (nr, tree) in filter.calls().filter(|(nr, _)| arch.owns_number(nr.0)) {
-                rules.add(nr, tree)?;
+                rules.add(nr, tree, origin)?;
             }
             if let Some(sibling) = self.sibling(arch) {
                 let own = |nr: &Nr| filter.calls().any(|(known, _)| known == *nr);
@@ -35,12 +50,12 @@ impl<T: Copy + Ord> Db<T> {
                     .calls()
                     .filter(|(nr, _)| arch.owns_number(nr.0) && !own(nr));
                 for (nr, tree) in strays {
-                    rules.add(nr, tree)?;
+                    rules.add(nr, tree, origin)?;
                 }
             }
             sections.push(rules.section(arch, default));
             if arch == Arch::X32 && self.sibling(arch).is_none() {
-                sections.push(skipped_calls(filter, default, bad_arch)?);
+                sections.push(skipped_calls(filter, default, bad_arch, origin)?);
             }
         }
         Ok(Ruleset::new(sections, bad_arch).expect("an architecture is added once"))
@@ -61,11 +76,12 @@ fn skipped_calls<T: Copy + Ord>(
     x32: &ArchRules<T>,
     default: Action,
     bad_arch: Action,
+    origin: &dyn Fn(T) -> Option<Origin>,
 ) -> Result<Section, TooComplex> {
     let skip = SKIP as u32;
     let mut rules = Rules::default();
     if let Some((nr, tree)) = x32.calls().find(|(nr, _)| nr.0 == skip) {
-        rules.add(nr, tree)?;
+        rules.add(nr, tree, origin)?;
     }
     let mut section = rules.section(Arch::X86_64, bad_arch);
     section.rules.push(Rule {
@@ -81,19 +97,22 @@ fn skipped_calls<T: Copy + Ord>(
 #[derive(Default)]
 struct Rules {
     conditional: Vec<Rule>,
-    unconditional: Vec<(Action, Vec<u32>)>,
+    unconditional: Vec<(Action, Option<Origin>, Vec<u32>)>,
 }
 
 impl Rules {
-    fn add<T: Copy + Ord>(&mut self, nr: Nr, tree: &CallTree<T>) -> Result<(), TooComplex> {
-        if let Some(action) = tree.unconditional() {
-            match self
-                .unconditional
-                .iter_mut()
-                .find(|(known, _)| *known == action)
-            {
-                Some((_, numbers)) => numbers.push(nr.0),
-                None => self.unconditional.push((action, vec![nr.0])),
+    fn add<T: Copy + Ord>(
+        &mut self,
+        nr: Nr,
+        tree: &CallTree<T>,
+        origin: &dyn Fn(T) -> Option<Origin>,
+    ) -> Result<(), TooComplex> {
+        if let (Some(action), Some(tag)) = (tree.unconditional(), tree.unconditional_tag()) {
+            let origin = origin(tag);
+            let mut joined = self.unconditional.iter_mut();
+            match joined.find(|(known, place, _)| *known == action && *place == origin) {
+                Some((_, _, numbers)) => numbers.push(nr.0),
+                None => self.unconditional.push((action, origin, vec![nr.0])),
             }
             return Ok(());
         }
@@ -102,7 +121,7 @@ impl Rules {
                 syscalls: IntervalSet::single(nr.0),
                 when: rule.when,
                 action: rule.action,
-                origin: None,
+                origin: origin(rule.tag),
             }));
         Ok(())
     }
@@ -111,11 +130,11 @@ impl Rules {
         let joined = self
             .unconditional
             .into_iter()
-            .map(|(action, numbers)| Rule {
+            .map(|(action, origin, numbers)| Rule {
                 syscalls: numbers.into_iter().map(|number| number..=number).collect(),
                 when: Predicate::True,
                 action,
-                origin: None,
+                origin,
             });
         Section {
             arch,

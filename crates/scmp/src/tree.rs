@@ -178,6 +178,14 @@ impl<T: Copy + Ord> CallTree<T> {
         }
     }
 
+    /// The tag of the rule whose action every call gets, if there is one.
+    pub(crate) fn unconditional_tag(&self) -> Option<T> {
+        match self.top {
+            Exit::Action(tagged) => Some(tagged.tag),
+            Exit::Fall | Exit::Level(_) => None,
+        }
+    }
+
     /// The count of tests in the tree.
     pub fn node_count(&self) -> usize {
         let mut seen = vec![false; self.nodes.len()];
