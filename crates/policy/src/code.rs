@@ -7,8 +7,8 @@ pub use crate::matrix::code::*;
 pub use crate::tamis::code::*;
 #[cfg(feature = "languages")]
 pub use crate::{
-    firecracker::code::*, kafel::code::*, minijail::code::*, oci::code::*, spo::code::*,
-    systemd::code::*,
+    firecracker::code::*, kafel::code::*, lxc::code::*, minijail::code::*, oci::code::*,
+    spo::code::*, systemd::code::*,
 };
 
 tamis_diag::codes! { SHARED;

@@ -16,10 +16,10 @@ use crate::option::LanguageOption;
 use crate::selection::Selection;
 use crate::{Parsed, tamis};
 #[cfg(feature = "languages")]
-use crate::{firecracker, kafel, minijail, nsjail, oci, spo, systemd};
+use crate::{firecracker, kafel, lxc, minijail, nsjail, oci, snap, spo, systemd};
 
 /// How many languages there are.
-const COUNT: usize = if cfg!(feature = "languages") { 8 } else { 1 };
+const COUNT: usize = if cfg!(feature = "languages") { 10 } else { 1 };
 
 /// All languages. The first one has priority if a text resembles several, or if several share the extension and the
 /// text resembles none.
@@ -39,6 +39,10 @@ pub static ALL: [&FrontEnd; COUNT] = [
     &nsjail::FRONT_END,
     #[cfg(feature = "languages")]
     &kafel::FRONT_END,
+    #[cfg(feature = "languages")]
+    &lxc::FRONT_END,
+    #[cfg(feature = "languages")]
+    &snap::FRONT_END,
 ];
 
 /// A policy language.

@@ -14,6 +14,8 @@
 mod budget;
 pub mod code;
 pub mod embedded;
+#[cfg(feature = "languages")]
+mod exact;
 pub mod explicit;
 #[cfg(feature = "languages")]
 pub mod firecracker;
@@ -26,6 +28,8 @@ pub mod limits;
 #[cfg(feature = "languages")]
 mod literal;
 pub mod loader;
+#[cfg(feature = "languages")]
+pub mod lxc;
 #[cfg(feature = "toml")]
 pub mod matrix;
 #[cfg(feature = "languages")]
@@ -38,6 +42,8 @@ pub mod oci;
 pub mod option;
 pub mod selection;
 pub mod sink;
+#[cfg(feature = "languages")]
+pub mod snap;
 #[cfg(feature = "languages")]
 pub mod spo;
 #[cfg(feature = "languages")]

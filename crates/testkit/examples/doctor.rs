@@ -173,6 +173,7 @@ fn found(need: Need) -> Found {
         Need::LaterKernel => unless(|| skip::unless_since(KernelVersion::new(5, 19))),
         Need::Solvers => runs(&["python3", "-c", "import cvc5, bitwuzla"]),
         Need::OtherProgram => Err("TAMIS_BIN is not set".to_owned()),
+        Need::Snapd => runs(&["snap-seccomp", "version-info"]),
         Need::Vectors => Err("TAMIS_KERNEL_VECTORS is not set".to_owned()),
     }
 }

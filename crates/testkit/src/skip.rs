@@ -72,13 +72,15 @@ pub enum Need {
     Solvers,
     /// A later kernel: see [`unless_since`].
     LaterKernel,
+    /// The compiler for profiles of snaps.
+    Snapd,
     /// The vectors of the kernel's own tests of its interpreter.
     Vectors,
 }
 
 impl Need {
     /// All needs.
-    pub const ALL: [Need; 25] = [
+    pub const ALL: [Need; 26] = [
         Need::Corpus,
         Need::Live,
         Need::Peers,
@@ -103,6 +105,7 @@ impl Need {
         Need::Workloads,
         Need::Solvers,
         Need::LaterKernel,
+        Need::Snapd,
         Need::Vectors,
     ];
 
@@ -138,6 +141,7 @@ impl Need {
             Need::OtherProgram => "TAMIS_BIN=/usr/bin/tamis while the tests are built",
             Need::Solvers => "pip install cvc5 bitwuzla, as .ci/run full does",
             Need::LaterKernel => "boot a later kernel",
+            Need::Snapd => "unpack Debian's package snapd, as .ci/run full does",
             Need::Vectors => "cargo xtask vectors",
             Need::Workloads => "apt install git nodejs npm golang-go default-jdk-headless chromium",
         }
@@ -170,6 +174,7 @@ impl Need {
             Need::Workloads => "workloads",
             Need::Solvers => "solvers",
             Need::LaterKernel => "later-kernel",
+            Need::Snapd => "snapd",
             Need::Vectors => "vectors",
         }
     }

@@ -26,15 +26,17 @@ const MAX_ARGS: usize = 3;
 /// # Panics
 /// Never: the calls exist on x86_64.
 pub fn plain(rng: &mut Rng) -> Ruleset {
-    let errno = Action::errno(rng.range(1..=40) as u16);
+    // Some languages have EPERM alone.
+    let other = rng.range(1..=40) as u16;
+    let errno = Action::errno(*rng.choose(&[1, other]));
     let denial = *rng.choose(&[errno, Action::KILL_PROCESS]);
     let is_deny_list = rng.chance(1, 4);
     let [default, action] = match is_deny_list {
         true => [Action::ALLOW, denial],
         false => [denial, Action::ALLOW],
     };
-    // Some languages have deny lists but no conditions.
-    let is_unconditional = is_deny_list && rng.chance(1, 2);
+    // Some languages have deny lists but no conditions, or conditions on 32 bits alone.
+    let is_unconditional = rng.chance(1, if is_deny_list { 2 } else { 3 });
     let mut constants = vec![0, 1, 2, 0x5401, 0xffff_ffff, 1 << 31, 1 << 32, u64::MAX];
     constants.extend((0..3).map(|_| rng.interesting_u64()));
     let mut rules = Vec::new();

@@ -99,6 +99,75 @@ fn firecracker_condition(test: &Test) -> Option<Value> {
     Some(json!({"index": argument(operand)?, "type": "qword", "op": op, "val": value}))
 }
 
+/// Each rule states its action; calls of other architectures than x86_64 have the same rules.
+pub(super) fn lxc(ruleset: &Ruleset) -> Option<String> {
+    let section = plain_section(ruleset)?;
+    let action = |action| {
+        let words = [
+            (ActionKind::Allow, "allow"),
+            (ActionKind::KillThread, "kill"),
+            (ActionKind::Notify, "notify"),
+            (ActionKind::Trap, "trap"),
+        ];
+        word(action, &words, |errno| format!("errno {errno}"))
+    };
+    let mut text = format!("2\nallowlist {}\n", action(section.default)?);
+    for rule in &section.rules {
+        let name = call_name(section, rule)?;
+        let action = action(rule.action)?;
+        for tests in alternatives(&rule.when)? {
+            let conditions: Option<String> = tests.into_iter().map(lxc_condition).collect();
+            text += &format!("{name} {action} {}\n", conditions?);
+        }
+    }
+    Some(text)
+}
+
+fn lxc_condition(test: &Test) -> Option<String> {
+    let (operand, op, value, mask) = match test {
+        Test::Compare { operand, op, value } => (operand, op.symbol(), value, 0),
+        Test::Masked {
+            operand,
+            mask,
+            value,
+        } if value & !mask == 0 => (operand, "&=", value, *mask),
+        Test::Masked { .. } | Test::In { .. } | Test::Between { .. } => return None,
+    };
+    Some(format!("[{},{value},{op},{mask}]", argument(operand)?))
+}
+
+/// Calls with the default EPERM, and values of 32 bits.
+pub(super) fn snap(ruleset: &Ruleset) -> Option<String> {
+    let section = plain_section(ruleset)?;
+    if section.default != Action::errno(1) {
+        return None;
+    }
+    let mut text = String::new();
+    for rule in &section.rules {
+        let name = call_name(section, rule)?;
+        if rule.action != Action::ALLOW {
+            return None;
+        }
+        for tests in alternatives(&rule.when)? {
+            let mut words = ["-"; 6].map(str::to_owned);
+            for test in tests {
+                let Test::Compare { operand, op, value } = test else {
+                    return None;
+                };
+                let value = u32::try_from(*value).ok()?;
+                let sign = match op {
+                    CmpOp::Eq => "",
+                    CmpOp::Ne => "!",
+                    other => other.symbol(),
+                };
+                words[argument(operand)?] = format!("{sign}{value}");
+            }
+            text += &format!("{name} {}\n", words.join(" "));
+        }
+    }
+    Some(text)
+}
+
 /// The first line contains the default action, which the compile tool gets as an option.
 pub(super) fn minijail(ruleset: &Ruleset) -> Option<String> {
     let section = plain_section(ruleset)?;

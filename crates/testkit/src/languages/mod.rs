@@ -12,7 +12,7 @@ use tamis_export::tamis::{self as export, Style};
 use tamis_policy::front_end::ParseOptions;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::{
-    Parsed, firecracker, kafel, minijail, nsjail, oci as profiles, spo, systemd, tamis,
+    Parsed, firecracker, kafel, lxc, minijail, nsjail, oci as profiles, snap, spo, systemd, tamis,
 };
 use tamis_rules::{Predicate, Ruleset, Section, Test, text};
 
@@ -30,7 +30,7 @@ pub struct Language {
 }
 
 /// All languages.
-pub const ALL: [Language; 9] = [
+pub const ALL: [Language; 11] = [
     Language {
         name: "rules",
         print: |ruleset| Some(ruleset.to_string()),
@@ -112,6 +112,26 @@ pub const ALL: [Language; 9] = [
                 &mut NoIncludes,
                 &ParseOptions::new(Arch::X86_64),
             );
+            meaning(parsed.parsed)
+        },
+    },
+    Language {
+        name: "lxc",
+        print: conditions::lxc,
+        has_all_plain: false,
+        parse: |sources, source| {
+            let options = ParseOptions::new(Arch::X86_64);
+            let parsed = (lxc::FRONT_END.parse)(sources, source, &mut NoIncludes, &options);
+            meaning(parsed.parsed)
+        },
+    },
+    Language {
+        name: "snap",
+        print: conditions::snap,
+        has_all_plain: false,
+        parse: |sources, source| {
+            let options = ParseOptions::new(Arch::X86_64);
+            let parsed = (snap::FRONT_END.parse)(sources, source, &mut NoIncludes, &options);
             meaning(parsed.parsed)
         },
     },

@@ -76,6 +76,7 @@ mod recorder;
 mod result_cache;
 mod rule_passes;
 mod scmp_libseccomp;
+mod snap_oracle;
 mod sockets_vs_kernel;
 mod spo_oracle;
 mod systemd;

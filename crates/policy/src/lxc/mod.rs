@@ -1,0 +1,389 @@
+//! Policies of LXC, `lxc.seccomp.profile`: a version, the kind of list, and a rule on each line.
+//!
+//! ```text
+//! 2
+//! denylist
+//! reject_force_umount
+//! [all]
+//! kexec_load errno 1
+//! ioctl errno 1 [1,0x5412,==]
+//! ```
+//!
+//! LXC gives each line to libseccomp, as an exact rule for each architecture of the machine; the meaning is that of
+//! [`tamis_scmp`]. Calls that an architecture lacks are left out there. A line that LXC ignores in silence is a warning
+//! here. `src/lxc/seccomp.c` of LXC 5.0 and 6.0 has the format.
+
+mod arch;
+pub mod code;
+mod rule;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use tamis_abi::{Action, ActionKind, Arch};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, suggest};
+use tamis_scmp::{Condition, Db, Exactness, number};
+
+use crate::exact::refused;
+use crate::front_end::{FrontEnd, ParseOptions, ParsedPolicy};
+use crate::near::nearest_call;
+use crate::sink::Sink;
+use crate::{Parsed, limits, origin};
+use rule::Rule;
+
+/// The language in the registry.
+pub static FRONT_END: FrontEnd = FrontEnd {
+    name: "lxc",
+    title: "a policy of LXC",
+    plural: "policies of LXC",
+    about: "A policy of LXC, which `lxc.seccomp.profile` names",
+    extensions: &["seccomp"],
+    codes: code::LXC,
+    options: &[],
+    uses_kernel: false,
+    has_separate_default: true,
+    ignores_byte_order_mark: false,
+    recognises,
+    parse: |sources, root, _, common| parse(sources, root, common),
+};
+
+/// The action of a filter of libseccomp for other architectures, and LXC's `kill`.
+const KILL: Action = Action::KILL_THREAD;
+
+/// Whether a text begins with a version and the kind of list.
+fn recognises(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    matches!(words.next(), Some("1" | "2")) && words.next().is_some_and(|word| list(word).is_some())
+}
+
+/// Whether calls without a rule are denied, by the kind of list.
+fn list(line: &str) -> Option<bool> {
+    let begins = |names: [&str; 2]| names.iter().any(|name| line.starts_with(name));
+    if begins(["allowlist", "whitelist"]) {
+        return Some(true);
+    }
+    begins(["denylist", "blacklist"]).then_some(false)
+}
+
+/// The place of a rule.
+type Tag = Span;
+
+/// A line without its end, and its place.
+#[derive(Clone, Copy)]
+struct Line<'t> {
+    text: &'t str,
+    source: SourceId,
+    start: usize,
+}
+
+impl Line<'_> {
+    /// The place of a part of the line, in bytes.
+    fn span(&self, part: Range<usize>) -> Span {
+        Span::new(self.source, self.start + part.start, self.start + part.end)
+    }
+
+    fn whole(&self) -> Span {
+        self.span(0..self.text.len())
+    }
+}
+
+/// The lines of a text.
+fn lines(source: SourceId, text: &str) -> impl Iterator<Item = Line<'_>> {
+    let mut start = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let at = start;
+        start += line.len();
+        Line {
+            text: line.trim_end_matches(['\n', '\r']),
+            source,
+            start: at,
+        }
+    })
+}
+
+fn parse(sources: &Sources, root: SourceId, common: &ParseOptions) -> ParsedPolicy {
+    let text = sources.get(root).text.clone();
+    let mut sink = Sink::new(common.strict);
+    let mut lines = lines(root, &text);
+    let header = match Header::read(root, &mut lines) {
+        Ok(header) => header,
+        Err(diagnostic) => return Parsed::new(None, vec![*diagnostic]).into(),
+    };
+    let mut policy = Policy::new(&header, common.native());
+    for line in lines {
+        let result = match header.is_numbered {
+            true => policy.numbered(line),
+            false => policy.line(line, &mut sink),
+        };
+        if let Err(diagnostic) = result {
+            sink.report(*diagnostic);
+        }
+        if sink.is_finished() {
+            break;
+        }
+    }
+    let ruleset = policy.finish(sources, root, &mut sink);
+    Parsed::new(ruleset, sink.into_diagnostics()).into()
+}
+
+type Read<T> = Result<T, Box<Diagnostic>>;
+
+/// The first two lines.
+struct Header {
+    /// Version 1: lines are numbers.
+    is_numbered: bool,
+    /// The action of calls without a rule.
+    default: Action,
+    /// The action of a rule that states none.
+    listed: Action,
+}
+
+impl Header {
+    fn read<'t>(source: SourceId, lines: &mut impl Iterator<Item = Line<'t>>) -> Read<Header> {
+        let nothing = Line {
+            text: "",
+            source,
+            start: 0,
+        };
+        let version = lines.find(|line| !line.text.trim().is_empty());
+        let version = version.unwrap_or(nothing);
+        let is_numbered = match version.text.trim() {
+            "1" => true,
+            "2" => false,
+            _ => return Err(header(version, "the version, 1 or 2, is expected")),
+        };
+        let kind = lines.find(|line| !line.text.trim().is_empty());
+        let kind = kind.ok_or_else(|| header(version, "no kind of list follows"))?;
+        let Some(denies) = list(kind.text) else {
+            return Err(header(kind, "`allowlist` or `denylist` is expected"));
+        };
+        if is_numbered && !denies {
+            return Err(header(kind, "version 1 has only allow lists"));
+        }
+        let stated = kind.text.split_once(' ').map(|(word, _)| word.len() + 1);
+        let stated = match stated {
+            Some(at) if !is_numbered => rule::action(kind, at)?,
+            _ => None,
+        };
+        let (default, listed) = match denies {
+            true => (KILL, Action::ALLOW),
+            false => (Action::ALLOW, KILL),
+        };
+        Ok(Header {
+            is_numbered,
+            default: stated.unwrap_or(default),
+            listed,
+        })
+    }
+}
+
+fn header(line: Line<'_>, message: &str) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::error(code::LXC_HEADER, message)
+            .label(line.whole(), "")
+            .help("write the version in the first line and the kind of list in the second"),
+    )
+}
+
+/// A policy being read.
+struct Policy {
+    native: Arch,
+    listed: Action,
+    /// A filter of each architecture, the native one first.
+    filters: Vec<Db<Tag>>,
+    /// Whether the lines of the section are for another machine.
+    is_foreign: bool,
+    rules: usize,
+    /// The lines of sections that name an architecture, by that line, with the number of their rules.
+    sections: BTreeMap<Span, usize>,
+    section: Option<Span>,
+}
+
+impl Policy {
+    fn new(header: &Header, native: Arch) -> Policy {
+        let others = if header.is_numbered {
+            &[]
+        } else {
+            arch::others(native)
+        };
+        let arches = [native].into_iter().chain(others.iter().copied());
+        Policy {
+            native,
+            listed: header.listed,
+            filters: arches
+                .map(|arch| Db::new(header.default, arch, &[]))
+                .collect(),
+            is_foreign: false,
+            rules: 0,
+            sections: BTreeMap::new(),
+            section: None,
+        }
+    }
+
+    /// A line of version 1.
+    fn numbered(&mut self, line: Line<'_>) -> Read<()> {
+        let word = line.text.split_whitespace().next().unwrap_or_default();
+        let Some(number) = word.parse().ok().filter(|number: &i32| *number >= 0) else {
+            let message = "the number of a call is expected";
+            let diagnostic = Diagnostic::error(code::LXC_RULE, message).label(line.whole(), "");
+            return Err(Box::new(
+                diagnostic.help("version 2 has names and comments"),
+            ));
+        };
+        self.add(0, number, Action::ALLOW, &[], line.whole())
+    }
+
+    /// A line of version 2.
+    fn line(&mut self, line: Line<'_>, sink: &mut Sink) -> Read<()> {
+        if line.text.is_empty() || line.text.starts_with('#') {
+            return Ok(());
+        }
+        if line.text.starts_with('[') {
+            return self.begin_section(line);
+        }
+        if self.is_foreign {
+            return Ok(());
+        }
+        let rule = Rule::parse(line, self.listed)?;
+        self.rules += 1;
+        if self.rules > limits::MAX_RULES {
+            let message = format!("more than {} rules", limits::MAX_RULES);
+            sink.stop(Diagnostic::error(code::LXC_RULE, message).label(line.whole(), ""));
+            return Ok(());
+        }
+        if let Some(rules) = self.section.and_then(|place| self.sections.get_mut(&place)) {
+            *rules += 1;
+        }
+        self.rule(&rule, line, sink)
+    }
+
+    fn begin_section(&mut self, line: Line<'_>) -> Read<()> {
+        let name = line
+            .text
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        self.section = None;
+        if matches!(name, Some("all" | "ALL")) {
+            self.is_foreign = false;
+            return Ok(());
+        }
+        let Some(named) = name.and_then(arch::named) else {
+            let message = format!("unknown architecture `{}`", name.unwrap_or(line.text));
+            let diagnostic = Diagnostic::error(code::LXC_ARCH, message).label(line.whole(), "");
+            let near = suggest::nearest(name.unwrap_or_default(), arch::names());
+            let names: Vec<&str> = arch::names().collect();
+            let help = near.map_or_else(
+                || format!("the names are {}", names.join(", ")),
+                |near| format!("did you mean `[{near}]`?"),
+            );
+            return Err(Box::new(diagnostic.help(help)));
+        };
+        self.is_foreign = named != self.native && !arch::others(self.native).contains(&named);
+        if !self.is_foreign {
+            self.section = Some(line.whole());
+            self.sections.insert(line.whole(), 0);
+        }
+        Ok(())
+    }
+
+    /// Adds a rule as LXC does: for each architecture that makes the call by a number of its own.
+    fn rule(&mut self, rule: &Rule<'_>, line: Line<'_>, sink: &mut Sink) -> Read<()> {
+        if number::resolve_name(self.native, rule.name).is_none() {
+            sink.report(unknown(rule, line));
+            return Ok(());
+        }
+        for index in 0..self.filters.len() {
+            let arch = self.filters[index].filters()[0].arch();
+            match number::resolve_name(arch, rule.name) {
+                Some(own @ 0..) => {
+                    self.add(index, own, rule.action, &rule.conditions, line.whole())?;
+                }
+                Some(pseudo) if number::rewrite(arch, pseudo).is_ok() => {
+                    sink.report(multiplexed(rule, arch, line));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a rule for a number of one architecture.
+    fn add(
+        &mut self,
+        index: usize,
+        number: i32,
+        action: Action,
+        conditions: &[Condition],
+        place: Tag,
+    ) -> Read<()> {
+        self.filters[index]
+            .add_rule(Exactness::Exact, action, number, conditions, place)
+            .map_err(|error| refused(code::LXC_REFUSED, &error, place))
+    }
+
+    fn finish(
+        self,
+        sources: &Sources,
+        root: SourceId,
+        sink: &mut Sink,
+    ) -> Option<tamis_rules::Ruleset> {
+        for (place, rules) in self.sections {
+            if rules > 0 && self.filters.len() > 1 {
+                sink.report(
+                    Diagnostic::warning(
+                        code::LXC_SECTION,
+                        "the rules of this section hold for all architectures of the machine",
+                    )
+                    .label(place, "")
+                    .note("LXC leaves out only the sections of other machines")
+                    .help("write `[all]`, which means the same"),
+                );
+            }
+        }
+        let mut filters = self.filters.into_iter();
+        let mut whole = filters.next()?;
+        for filter in filters {
+            whole.merge(filter).ok()?;
+        }
+        let place = |span: Tag| Some(origin(sources, span));
+        let Ok(ruleset) = whole.ruleset_with_origins(KILL, &place) else {
+            let message = "the conditions of a call have too many combinations";
+            let start = Span::new(root, 0, 0);
+            sink.report(Diagnostic::error(code::LXC_REFUSED, message).label(start, ""));
+            return None;
+        };
+        Some(ruleset)
+    }
+}
+
+/// The warning for a name that LXC ignores.
+fn unknown(rule: &Rule<'_>, line: Line<'_>) -> Diagnostic {
+    let message = format!("unknown system call `{}`", rule.name);
+    let place = line.span(0..rule.name.len());
+    let diagnostic =
+        Diagnostic::warning(code::LXC_SYSCALL, message).label(place, "LXC ignores the line");
+    match nearest_call(rule.name) {
+        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+        None => diagnostic,
+    }
+}
+
+/// The warning for a call that an architecture makes through a multiplexer, too.
+fn multiplexed(rule: &Rule<'_>, arch: Arch, line: Line<'_>) -> Diagnostic {
+    let message = format!("the rule for `{}` has no effect on {arch}", rule.name);
+    Diagnostic::warning(code::LXC_MULTIPLEXED, message)
+        .label(line.span(0..rule.name.len()), "")
+        .note("LXC leaves out calls behind `socketcall` or `ipc`, even where they also have numbers of their own")
+}
+
+/// The kind of action with this name in a policy.
+const fn kind(name: &str) -> Option<ActionKind> {
+    Some(match name.as_bytes() {
+        b"kill" => ActionKind::KillThread,
+        b"errno" => ActionKind::Errno,
+        b"allow" => ActionKind::Allow,
+        b"trap" => ActionKind::Trap,
+        b"notify" => ActionKind::Notify,
+        _ => return None,
+    })
+}
