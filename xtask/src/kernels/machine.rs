@@ -1,6 +1,6 @@
 //! A virtual machine in an emulated processor: started, read line by line, and ended in any case.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -15,12 +15,16 @@ use super::kernel::Kernel;
 use super::suite;
 use crate::arch::Arch;
 
-/// The time limit of all boots of one kernel together.
+/// The time limit of all boots of one kernel together. As with all limits here the time doesn't count in which the
+/// emulator waits for a processor, so that they are the same beside other work.
 pub(super) const LIMIT: Duration = Duration::from_mins(120);
 /// The same for the short runs.
 pub(super) const SMOKE_LIMIT: Duration = Duration::from_mins(5);
-/// The time after which a machine that has printed nothing is taken for stopped: longer than any run may last.
-const SILENCE: Duration = Duration::from_secs(suite::LIMIT_S as u64 + 120);
+/// The time after which a machine that has printed nothing is taken for stopped: longer than any run may last, of whose
+/// seconds a usual processor emulates one in four.
+const SILENCE: Duration = Duration::from_secs(suite::LIMIT_S as u64 * 6);
+/// The time between two looks at the time.
+const LOOK: Duration = Duration::from_secs(2);
 /// The memory of a machine, most of which is its file system.
 const MEMORY_MIB: &str = "3072";
 
@@ -51,39 +55,69 @@ pub(super) fn require_qemu(kernels: &[&Kernel]) -> Result<()> {
 }
 
 /// A machine that is killed when it is dropped.
-struct Machine(Child);
+struct Machine {
+    process: Child,
+    started: Instant,
+    /// How long its emulated processors waited for a processor.
+    waited: Duration,
+}
 
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+impl Machine {
+    /// How long it has run on a processor, or has had nothing to do.
+    fn age(&mut self) -> Duration {
+        // The thread is gone once the machine is off.
+        self.waited = self.waited.max(self.waited_now().unwrap_or_default());
+        self.started.elapsed().saturating_sub(self.waited)
+    }
+
+    /// How long that thread waited for a processor which waited longest: the thread of the emulated processors. `None`
+    /// if this kernel doesn't count it.
+    fn waited_now(&self) -> Option<Duration> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.process.id())).ok()?;
+        let waited = tasks.flatten().filter_map(|task| {
+            let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            text.split_whitespace().nth(1)?.parse().ok()
+        });
+        waited.max().map(Duration::from_nanos)
     }
 }
 
-/// Boots a kernel until all runs have ended, or the limit is reached, and returns the lines of the serial console,
-/// which are also written to `log`.
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What a kernel printed, and how long it took.
+pub(super) struct Printed {
+    /// The lines of the serial console.
+    pub(super) lines: Vec<String>,
+    /// The time without that in which the emulator waited for a processor.
+    pub(super) time: Duration,
+}
+
+/// Boots a kernel until all runs have ended, or the limit is reached, and returns what it printed, which is also
+/// written to `log`.
 ///
 /// If the machine stops within a run, it boots again and begins with the next one, so that the run alone is lost.
 ///
 /// # Errors
 /// If a machine can't be started.
-pub(super) fn run(
-    kernel: &Kernel,
-    image: &Image,
-    limit: Duration,
-    log: &Path,
-) -> Result<Vec<String>> {
+pub(super) fn run(kernel: &Kernel, image: &Image, limit: Duration, log: &Path) -> Result<Printed> {
     let mut log = File::create(log)?;
-    let end = Instant::now() + limit;
     let (mut all, mut begun) = (Vec::new(), 0);
+    let mut time = Duration::ZERO;
     loop {
-        let lines = boot(kernel, image, begun, end, &mut log)?;
-        let new = lines.iter().filter(|line| line.starts_with(BEGIN)).count();
-        let is_done = lines.iter().any(|line| line == "@lab done");
-        all.extend(lines);
+        let boot = boot(kernel, image, begun, limit.saturating_sub(time), &mut log)?;
+        let begins = boot.lines.iter().filter(|line| line.starts_with(BEGIN));
+        let new = begins.count();
+        let is_done = boot.lines.iter().any(|line| line == "@lab done");
+        all.extend(boot.lines);
         begun += new;
-        if is_done || new == 0 || begun >= image.runs || Instant::now() >= end {
-            return Ok(all);
+        time += boot.time;
+        if is_done || new == 0 || begun >= image.runs || time >= limit {
+            return Ok(Printed { lines: all, time });
         }
         writeln!(
             log,
@@ -95,16 +129,16 @@ pub(super) fn run(
 /// The beginning of the line before a run.
 pub(super) const BEGIN: &str = "@lab begin ";
 
-/// Boots a machine, which leaves out the runs that have begun, and returns the lines of its console.
+/// Boots a machine, which leaves out the runs that have begun, and returns what it printed.
 fn boot(
     kernel: &Kernel,
     image: &Image,
     begun: usize,
-    end: Instant,
+    limit: Duration,
     log: &mut File,
-) -> Result<Vec<String>> {
+) -> Result<Printed> {
     let mut machine = start(kernel, image, begun)?;
-    let output = machine.0.stdout.take().context("a pipe")?;
+    let output = machine.process.stdout.take().context("a pipe")?;
     let (sender, lines) = mpsc::channel();
     let reader = thread::spawn(move || {
         for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
@@ -117,29 +151,34 @@ fn boot(
         }
     });
     let mut all = Vec::new();
+    let mut last_line = Duration::ZERO;
     loop {
-        let left = end.saturating_duration_since(Instant::now());
-        match lines.recv_timeout(left.min(SILENCE)) {
+        let received = lines.recv_timeout(LOOK);
+        let age = machine.age();
+        match received {
             Ok(line) => {
                 writeln!(log, "{line}")?;
                 if let Some(run) = line.strip_prefix(BEGIN) {
                     println!("  {run}");
                 }
                 all.push(line);
+                last_line = age;
             }
-            Err(RecvTimeoutError::Timeout) => {
-                writeln!(
-                    log,
-                    "the machine was ended, which printed nothing more or reached the limit"
-                )?;
-                break;
-            }
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
+        if age >= limit || age.saturating_sub(last_line) >= SILENCE {
+            writeln!(
+                log,
+                "the machine was ended, which printed nothing more or reached the limit"
+            )?;
+            break;
+        }
     }
+    let time = machine.age();
     drop(machine);
     reader.join().ok().context("the reader of the console")?;
-    Ok(all)
+    Ok(Printed { lines: all, time })
 }
 
 fn start(kernel: &Kernel, image: &Image, begun: usize) -> Result<Machine> {
@@ -150,13 +189,17 @@ fn start(kernel: &Kernel, image: &Image, begun: usize) -> Result<Machine> {
         Arch::Aarch64 => ("ttyAMA0", &["-machine", "virt", "-cpu", "neoverse-n1"]),
     };
     // The machine is killed when this process ends, for whatever reason. Its processors take turns in one thread: beside
-    // each other they execute stale code when the kernel patches itself, as for tracepoints, and crash or stop.
+    // each other they execute stale code when the kernel patches itself, as for tracepoints, and crash or stop. Its clock
+    // counts instructions, one a nanosecond, so that its limits don't depend on what else this machine does, and leaves
+    // out the time in which it sleeps.
     let child = Command::new("setpriv")
         .args(["--pdeathsig", "KILL", program])
         .args(words)
         .args([
             "-accel",
             "tcg,thread=single",
+            "-icount",
+            "shift=0,sleep=off",
             "-smp",
             "2",
             "-m",
@@ -176,5 +219,9 @@ fn start(kernel: &Kernel, image: &Image, begun: usize) -> Result<Machine> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn();
-    Ok(Machine(child.with_context(|| program.to_owned())?))
+    Ok(Machine {
+        process: child.with_context(|| program.to_owned())?,
+        started: Instant::now(),
+        waited: Duration::ZERO,
+    })
 }

@@ -70,8 +70,9 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
     for (kernel, suites, image) in images {
         let log = folder()?.join(format!("{}.log", kernel.name));
         println!("{}: {}", kernel.name, image.version);
-        let lines = machine::run(kernel, &image, limit, &log)?;
-        let results = results::read(&suites, &lines);
+        let printed = machine::run(kernel, &image, limit, &log)?;
+        println!("  {} s of emulation", printed.time.as_secs());
+        let results = results::read(&suites, &printed.lines);
         results::print(&results);
         let is_passed = results.iter().all(results::SuiteResult::is_passed);
         match is_passed {
