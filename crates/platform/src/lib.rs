@@ -59,7 +59,7 @@
 //! Not included are the decisions: the filter and the answers.
 #![deny(unsafe_code)]
 #![cfg_attr(
-    not(feature = "lab"),
+    not(all(target_arch = "x86_64", feature = "lab")),
     expect(
         dead_code,
         unused_imports,

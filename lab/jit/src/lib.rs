@@ -8,6 +8,16 @@
 //! On other machines than x86-64 with Linux the crate compiles, and every compilation is refused with
 //! [`Unavailable::Host`].
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    expect(
+        dead_code,
+        unreachable_code,
+        unused_imports,
+        unused_variables,
+        reason = "no code is executed here"
+    )
+)]
 
 use std::fmt;
 

@@ -124,6 +124,7 @@ mod tests {
         }
         for nr in [
             libc::SYS_clone,
+            #[cfg(target_arch = "x86_64")]
             libc::SYS_vfork,
             libc::SYS_exit,
             libc::SYS_execve,
