@@ -56,18 +56,15 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
         return Ok(());
     };
     machine::require_qemu(&kernels)?;
+    let suites: Vec<&Suite> = suites.iter().collect();
     let mut table = Table::new(&suites);
     // Everything is built before the first machine starts, because builds and emulation need the same processors.
     let mut images = Vec::new();
     for kernel in kernels {
-        let suites: Vec<&Suite> = suites
-            .iter()
-            .filter(|suite| suite.is_for(kernel.arch))
-            .collect();
         let image = image::make(kernel, &suites).with_context(|| kernel.name.to_owned())?;
-        images.push((kernel, suites, image));
+        images.push((kernel, image));
     }
-    for (kernel, suites, image) in images {
+    for (kernel, image) in images {
         let log = folder()?.join(format!("{}.log", kernel.name));
         println!("{}: {}", kernel.name, image.version);
         let printed = machine::run(kernel, &image, limit, &log)?;
@@ -128,15 +125,7 @@ fn list() {
     }
     println!();
     for suite in &SUITES {
-        let reason = suite
-            .not_on_aarch64
-            .map(|reason| format!(" (not on AArch64: {reason})"));
-        println!(
-            "{}: {}{}",
-            suite.name,
-            suite.summary,
-            reason.unwrap_or_default()
-        );
+        println!("{}: {}", suite.name, suite.summary);
     }
 }
 

@@ -135,7 +135,7 @@ pub(super) struct Table {
 
 impl Table {
     /// A table without kernels.
-    pub(super) fn new(suites: &[Suite]) -> Table {
+    pub(super) fn new(suites: &[&Suite]) -> Table {
         Table {
             suites: suites.iter().map(|suite| suite.name).collect(),
             rows: Vec::new(),

@@ -2,8 +2,6 @@
 
 use anyhow::{Context, Result};
 
-use crate::arch::Arch;
-
 /// Tests of one executable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suite {
@@ -17,8 +15,6 @@ pub(super) struct Suite {
     pub(super) filters: &'static [&'static str],
     /// The same for a short run; none if the suite isn't in it.
     smoke: &'static [&'static str],
-    /// The reason why it can't run on AArch64; `None` if it can.
-    pub(super) not_on_aarch64: Option<&'static str>,
 }
 
 impl Suite {
@@ -34,11 +30,6 @@ impl Suite {
     pub(super) fn smoke(&self) -> Option<Suite> {
         let filters = self.smoke;
         (!filters.is_empty()).then_some(Suite { filters, ..*self })
-    }
-
-    /// Whether it can run on an architecture.
-    pub(super) fn is_for(&self, arch: Arch) -> bool {
-        arch != Arch::Aarch64 || self.not_on_aarch64.is_none()
     }
 }
 
@@ -105,11 +96,8 @@ pub(super) const SUITES: [Suite; 12] = [
     suite("libseccomp", test("tamis-libseccomp", "c_calls"), &[""])
         .about("the library in libseccomp's place, linked statically")
         .smoke_of(&[""]),
-    Suite {
-        not_on_aarch64: Some("its guests are programs for x86-64"),
-        ..suite("platforms", test("tamis-platform", "live"), &[""])
-            .about("the conformance suite of the platforms")
-    },
+    suite("platforms", test("tamis-platform", "live"), &[""])
+        .about("the conformance suite of the platforms"),
 ];
 
 const VS_KERNEL: Test = test("tamis-testkit", "vs_kernel");
@@ -127,7 +115,6 @@ const fn suite(name: &'static str, test: Test, filters: &'static [&'static str])
         test,
         filters,
         smoke: &[],
-        not_on_aarch64: None,
     }
 }
 

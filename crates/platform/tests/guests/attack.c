@@ -3,7 +3,6 @@
 // memory over that code, one has threads that pretend to be another, and one announces threads that don't exist. The
 // supervisor and the parent must continue in all cases.
 #include "guest.h"
-#include <asm/prctl.h>
 #include <sys/wait.h>
 
 static char *first, *end;
@@ -40,22 +39,21 @@ static void call_often(void) {
         call6(SYS_getpgid, i, 0, 0, 0, 0, 0);
 }
 
-// The FS base that other threads take.
-static uint64_t victim_fs;
+// The thread base that other threads take.
+static uint64_t victim_base;
 
 static void *pretend(void *nothing) {
-    uint64_t own = 0;
-    call6(SYS_arch_prctl, ARCH_GET_FS, (uint64_t)&own, 0, 0, 0, 0);
-    call6(SYS_arch_prctl, ARCH_SET_FS, victim_fs, 0, 0, 0, 0);
+    const uint64_t own = thread_base();
+    set_thread_base(victim_base);
     for (int i = 0; i < 5000; i++)
         call6(SYS_getpgid, i, 0, 0, 0, 0, 0);
-    call6(SYS_arch_prctl, ARCH_SET_FS, own, 0, 0, 0, 0);
+    set_thread_base(own);
     return nothing;
 }
 
 static void forge(void) {
     pthread_t threads[3];
-    call6(SYS_arch_prctl, ARCH_GET_FS, (uint64_t)&victim_fs, 0, 0, 0, 0);
+    victim_base = thread_base();
     for (int i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, pretend, NULL);
     call_often();
@@ -108,12 +106,11 @@ int main(int argc, char **argv) {
         for (int i = 0; i < 900; i++)
             ask(i);
         // Without thread-local storage, as in programs that have none.
-        uint64_t own = 0;
-        call6(SYS_arch_prctl, ARCH_GET_FS, (uint64_t)&own, 0, 0, 0, 0);
-        call6(SYS_arch_prctl, ARCH_SET_FS, 0, 0, 0, 0, 0);
+        const uint64_t own = thread_base();
+        set_thread_base(0);
         for (int i = 0; i < 100; i++)
             ask(i);
-        call6(SYS_arch_prctl, ARCH_SET_FS, own, 0, 0, 0, 0);
+        set_thread_base(own);
         return 0;
     }
     for (int how = 0; how < 6; how++) {

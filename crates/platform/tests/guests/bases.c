@@ -1,7 +1,6 @@
-// A signal handler that has interrupted a call makes calls with another FS base, and another thread begins to make
+// A signal handler that has interrupted a call makes calls with another thread base, and another thread begins to make
 // calls meanwhile.
 #include "guest.h"
-#include <asm/prctl.h>
 
 enum { ROUNDS = 3, CALLS = 100, ANSWER_MS = 10 };
 
@@ -19,15 +18,14 @@ static __attribute__((noinline)) void wait_here(uint64_t time_ms) {
 
 // Without a stack protector, which uses thread-local storage.
 static __attribute__((optimize("no-stack-protector"))) void on_signal(int signal) {
-    uint64_t own;
-    CHECK(call6(SYS_arch_prctl, ARCH_GET_FS, (uint64_t)&own, 0, 0, 0, 0) == 0);
-    CHECK(call6(SYS_arch_prctl, ARCH_SET_FS, (uint64_t)(block + sizeof block / 2), 0, 0, 0, 0) == 0);
+    const uint64_t own = thread_base();
+    set_thread_base((uint64_t)(block + sizeof block / 2));
     for (int i = 0; i < CALLS; i++)
         ask_here((uint64_t)(signal + i));
     const int round = signals++;
     while (rounds_asked <= round)
         call6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-    CHECK(call6(SYS_arch_prctl, ARCH_SET_FS, own, 0, 0, 0, 0) == 0);
+    set_thread_base(own);
 }
 
 // One of several threads that make their first calls while another call is interrupted.

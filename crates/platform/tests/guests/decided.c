@@ -30,7 +30,7 @@ static void *end(void *code) {
 }
 
 static void *fork_once(void *nothing) {
-    syscall(SYS_fork);
+    call_fork();
     CHECK(0);
     return nothing;
 }
@@ -193,7 +193,7 @@ int main(int argc, char **argv) {
         return 1;
     case 'v':
         handle();
-        syscall(SYS_vfork);
+        call_vfork();
         CHECK(trapped == 1);
         ask(2);
         return 23;
@@ -207,7 +207,7 @@ int main(int argc, char **argv) {
         return 1;
     case 'e':
         alarm(20);
-        CHECK(syscall(SYS_fork) == -1 && errno == EINTR);
+        CHECK(call_fork() == -1 && errno == EINTR);
         ask(4);
         return 26;
     case 'm': {

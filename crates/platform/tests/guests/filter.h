@@ -7,6 +7,7 @@
 // The threads that get a filter, and the interface of its installation.
 enum { FOR_ONE = 0, FOR_ALL = 1, FOR_ALL_I386 = 2 };
 
+#if defined(__x86_64__)
 static inline long seccomp_i386(const struct sock_filter *insns, unsigned short len) {
     struct {
         uint32_t len, insns;
@@ -24,6 +25,12 @@ static inline long seccomp_i386(const struct sock_filter *insns, unsigned short 
                      : "memory", "r8", "r9", "r10", "r11");
     return (int)result;
 }
+#else
+static inline long seccomp_i386(const struct sock_filter *insns, unsigned short len) {
+    (void)insns, (void)len;
+    return -ENOSYS;
+}
+#endif
 
 // Installs a filter that allows these calls and kills the process for others, for all threads or for this one.
 static inline long allow_only(const int *numbers, size_t count, int for_all) {

@@ -37,6 +37,7 @@ static inline void fail(const char *file, int line, const char *condition) {
             fail(__FILE__, __LINE__, #condition);                                                                        \
     } while (0)
 
+#if defined(__x86_64__)
 static inline long call6(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
     register uint64_t r10 __asm__("r10") = d;
     register uint64_t r8 __asm__("r8") = e;
@@ -47,6 +48,61 @@ static inline long call6(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d
                      : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                      : "rcx", "r11", "memory");
     return result;
+}
+#elif defined(__aarch64__)
+static inline long call6(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
+    register uint64_t x8 __asm__("x8") = (uint64_t)nr;
+    register uint64_t x0 __asm__("x0") = a;
+    register uint64_t x1 __asm__("x1") = b;
+    register uint64_t x2 __asm__("x2") = c;
+    register uint64_t x3 __asm__("x3") = d;
+    register uint64_t x4 __asm__("x4") = e;
+    register uint64_t x5 __asm__("x5") = f;
+    __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+    return (long)x0;
+}
+#endif
+
+// The base of a thread's own data: FS on x86-64, where it is set by a call, TPIDR_EL0 on AArch64.
+#if defined(__x86_64__)
+#include <asm/prctl.h>
+static inline uint64_t thread_base(void) {
+    uint64_t base = 0;
+    CHECK(call6(SYS_arch_prctl, ARCH_GET_FS, (uint64_t)&base, 0, 0, 0, 0) == 0);
+    return base;
+}
+
+static inline void set_thread_base(uint64_t base) {
+    CHECK(call6(SYS_arch_prctl, ARCH_SET_FS, base, 0, 0, 0, 0) == 0);
+}
+#elif defined(__aarch64__)
+static inline uint64_t thread_base(void) {
+    uint64_t base;
+    __asm__ volatile("mrs %0, tpidr_el0" : "=r"(base));
+    return base;
+}
+
+static inline void set_thread_base(uint64_t base) {
+    __asm__ volatile("msr tpidr_el0, %0" ::"r"(base) : "memory");
+}
+#endif
+
+// `fork` and `vfork`, which the filters of tasks decide about. AArch64 has neither: there they are calls of `clone` with
+// another signal at their end, by which the filters tell them from others.
+static inline long call_fork(void) {
+#ifdef SYS_fork
+    return syscall(SYS_fork);
+#else
+    return syscall(SYS_clone, SIGUSR2, 0, 0, 0, 0);
+#endif
+}
+
+static inline long call_vfork(void) {
+#ifdef SYS_vfork
+    return syscall(SYS_vfork);
+#else
+    return syscall(SYS_clone, CLONE_VM | CLONE_VFORK | SIGUSR2, 0, 0, 0, 0);
+#endif
 }
 
 static inline uint64_t sum6(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {

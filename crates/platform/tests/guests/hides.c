@@ -9,14 +9,23 @@ enum { ANSWER = 77, SECCOMP_I386 = 354, PRCTL_I386 = 172 };
 static int has_i386, has_vsyscall;
 
 static long call_i386(uint32_t nr, uint32_t a, uint32_t b, uint32_t c) {
-    int result;
+    int result = -ENOSYS;
+#ifdef __x86_64__
     __asm__ volatile("int $0x80" : "=a"(result) : "a"(nr), "b"(a), "c"(b), "d"(c) : "memory", "r8", "r9", "r10", "r11");
+#else
+    (void)nr, (void)a, (void)b, (void)c;
+#endif
     return result;
 }
 
 // Installs a filter with this action for the calls below, of either interface.
 static void hide(uint32_t action) {
-    const unsigned numbers[] = {SYS_getpriority, SYS_getpgid, SYS_time, SYS_seccomp, SECCOMP_I386, PRCTL_I386};
+    const unsigned numbers[] = {
+        SYS_getpriority, SYS_getpgid, SYS_seccomp,
+#ifdef __x86_64__
+        SYS_time, SECCOMP_I386, PRCTL_I386,
+#endif
+    };
     struct sock_filter insns[32] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
     unsigned short len = 1;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {

@@ -1,6 +1,7 @@
-// A call preserves everything except rax, rcx and r11: the red zone, flags, vector registers.
+// A call preserves everything except its result and, on x86-64, rcx and r11: the red zone there, flags, vector registers.
 #include "guest.h"
 
+#if defined(__x86_64__)
 static long call_with(long nr, uint64_t flags, uint64_t *after, uint64_t zone[16], uint8_t vectors[16 * 16]) {
     long result = nr;
     __asm__ volatile("movdqu (%[v]), %%xmm0\n movdqu 16(%[v]), %%xmm1\n movdqu 112(%[v]), %%xmm7\n"
@@ -55,3 +56,38 @@ int main(void) {
     for (int round = 0; round < 20 && __builtin_cpu_supports("avx"); round++)
         upper_halves();
 }
+#elif defined(__aarch64__)
+// Makes a call with these flags and registers, and stores what they are behind it. The first two and x8 are the call's.
+static long call_with(uint64_t flags, uint64_t *after, uint64_t general[8], uint8_t vectors[4 * 16]) {
+    register uint64_t x0 __asm__("x0") = 77;
+    register uint64_t x8 __asm__("x8") = SYS_getpgid;
+    __asm__ volatile("ldp x1, x2, [%[g]]\n ldp x7, x9, [%[g], #16]\n ldp x15, x17, [%[g], #32]\n"
+                     "ldp x10, x11, [%[g], #48]\n"
+                     "ldp q0, q7, [%[v]]\n ldp q15, q31, [%[v], #32]\n"
+                     "msr nzcv, %[f]\n"
+                     "svc #0\n"
+                     "mrs %[f], nzcv\n str %[f], [%[a]]\n"
+                     "stp x1, x2, [%[g]]\n stp x7, x9, [%[g], #16]\n stp x15, x17, [%[g], #32]\n"
+                     "stp x10, x11, [%[g], #48]\n"
+                     "stp q0, q7, [%[v]]\n stp q15, q31, [%[v], #32]\n"
+                     : "+r"(x0), [f] "+r"(flags)
+                     : "r"(x8), [v] "r"(vectors), [g] "r"(general), [a] "r"(after)
+                     : "x1", "x2", "x7", "x9", "x10", "x11", "x15", "x17", "memory", "cc", "v0", "v7", "v15", "v31");
+    return (long)x0;
+}
+
+int main(void) {
+    for (int round = 0; round < 20; round++)
+        for (uint64_t flags = 0; flags < 16; flags++) {
+            uint64_t general[8], expected_general[8], after = 0;
+            uint8_t vectors[64], expected[64];
+            for (int j = 0; j < 8; j++)
+                expected_general[j] = general[j] = (uint64_t)(j + 1) * 0x9e3779b97f4a7c15;
+            for (int j = 0; j < 64; j++)
+                expected[j] = vectors[j] = (uint8_t)(j ^ round);
+            CHECK(call_with(flags << 28, &after, general, vectors) == 77);
+            CHECK(after == flags << 28 && memcmp(general, expected_general, sizeof general) == 0);
+            CHECK(memcmp(vectors, expected, sizeof vectors) == 0);
+        }
+}
+#endif

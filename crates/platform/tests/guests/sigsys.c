@@ -20,7 +20,11 @@ static void on_sys(int signal, siginfo_t *info, void *context) {
     if (info->si_code == BY_FILTER) {
         data = info->si_errno;
         nr = info->si_syscall;
+#if defined(__x86_64__)
         ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = 55;
+#elif defined(__aarch64__)
+        ((ucontext_t *)context)->uc_mcontext.regs[0] = 55;
+#endif
     }
 }
 

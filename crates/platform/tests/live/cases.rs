@@ -305,6 +305,9 @@ fn signalled(signal: i32) -> impl Fn(&Ended) -> bool {
 pub(crate) const WITHOUT_I386: Outcome = Outcome::Skipped("this kernel has no 32-bit interface");
 
 pub(crate) fn has_i386() -> bool {
+    if !cfg!(target_arch = "x86_64") {
+        return false;
+    }
     let native = std::process::Command::new(guests::path("interfaces"))
         .arg("probe")
         .status();

@@ -27,6 +27,22 @@ const TIME: u64 = 0x71e;
 /// The longest time for which a guest has the supervisor wait.
 const LONGEST_WAIT_MS: u64 = 10_000;
 const X32: u32 = 0x4000_0000;
+/// The number of `time`, a call of the vsyscall page.
+#[cfg(target_arch = "x86_64")]
+const VSYSCALL_TIME: Option<i64> = Some(libc::SYS_time);
+#[cfg(not(target_arch = "x86_64"))]
+const VSYSCALL_TIME: Option<i64> = None;
+/// The guests' `fork` and `vfork`, which are calls of `clone` where these don't exist.
+#[cfg(target_arch = "x86_64")]
+const FORKS: [(i64, Option<(u32, u64)>); 2] = [(libc::SYS_fork, None), (libc::SYS_vfork, None)];
+#[cfg(not(target_arch = "x86_64"))]
+const FORKS: [(i64, Option<(u32, u64)>); 2] = {
+    const BORROWS: u64 = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
+    [
+        (libc::SYS_clone, Some((0, libc::SIGUSR2 as u64))),
+        (libc::SYS_clone, Some((0, BORROWS | libc::SIGUSR2 as u64))),
+    ]
+};
 
 /// The supervisor that the guests in C expect, and its observations.
 #[derive(Default)]
@@ -85,7 +101,7 @@ impl Supervisor for Host {
             libc::SYS_sysinfo => Answer::Kill,
             libc::SYS_seccomp if args[0] == REFUSED => Answer::Return(INSTALLED),
             libc::SYS_prctl if args[1] == REFUSED => Answer::Return(INSTALLED),
-            libc::SYS_time if args[0] == TIME => Answer::Return(99),
+            nr if Some(nr) == VSYSCALL_TIME && args[0] == TIME => Answer::Return(99),
             _ => Answer::Forward,
         }
     }
@@ -172,9 +188,9 @@ pub(crate) fn filter(asked: Asked) -> Program {
         libc::SYS_sysinfo,
         libc::SYS_getgid,
         libc::SYS_gettimeofday,
-        libc::SYS_time,
         libc::SYS_getpriority | i64::from(X32),
     ];
+    let notified = notified.into_iter().chain(VSYSCALL_TIME);
     let others = [
         (libc::SYS_acct, Action::errno(libc::ENOTTY as u16).ret()),
         (libc::SYS_swapoff, Action::KILL_PROCESS.ret()),
@@ -200,7 +216,7 @@ pub(crate) fn filter(asked: Asked) -> Program {
     ops.extend(is(i64::from(GETPRIORITY_I386), notify));
     ops.push(Op::RetImm(rest));
     ops.push(Op::LoadData(0));
-    ops.extend(notified.iter().flat_map(|nr| is(*nr, notify)));
+    ops.extend(notified.flat_map(|nr| is(nr, notify)));
     ops.extend(others.iter().flat_map(|(nr, ret)| is(*nr, *ret)));
     ops.push(Op::RetImm(rest));
     program(ops)
@@ -300,7 +316,7 @@ pub(crate) fn about_filters() -> Program {
     for prctl in [libc::SYS_prctl, PRCTL_I386.into()] {
         rules.push((prctl, Some((1, REFUSED)), notify));
     }
-    rules.push((libc::SYS_time, None, notify));
+    rules.extend(VSYSCALL_TIME.map(|time| (time, None, notify)));
     of_rules(&rules)
 }
 
@@ -312,19 +328,21 @@ pub(crate) fn without_sigreturn() -> Program {
 
 /// A filter that returns EINTR for `fork`, which the kernel never does.
 pub(crate) fn interrupted() -> Program {
+    let [fork, _] = FORKS;
     of_rules(&[
         (
             libc::SYS_getpriority,
             None,
             Action::new(ActionKind::Notify, 0),
         ),
-        (libc::SYS_fork, None, Action::errno(libc::EINTR as u16)),
+        (fork.0, fork.1, Action::errno(libc::EINTR as u16)),
     ])
 }
 
 /// A filter for calls that create and end tasks.
 pub(crate) fn about_tasks() -> Program {
     let of = |kind| Action::new(kind, 0);
+    let [fork, vfork] = FORKS;
     let not_a_thread = (libc::CLONE_VM | libc::SIGCHLD) as u64;
     let borrows_and_signals = (libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGUSR1) as u64;
     of_rules(&[
@@ -339,8 +357,8 @@ pub(crate) fn about_tasks() -> Program {
             Some((0, borrows_and_signals)),
             Action::errno(libc::ENOTTY as u16),
         ),
-        (libc::SYS_fork, None, of(ActionKind::KillThread)),
-        (libc::SYS_vfork, None, of(ActionKind::Trap)),
+        (fork.0, fork.1, of(ActionKind::KillThread)),
+        (vfork.0, vfork.1, of(ActionKind::Trap)),
         (libc::SYS_exit, Some((0, 31)), of(ActionKind::KillProcess)),
         (libc::SYS_exit, Some((0, 32)), of(ActionKind::Trap)),
         (libc::SYS_acct, None, of(ActionKind::Trap)),
