@@ -27,10 +27,12 @@ pub(super) enum SectionKind {
     Eval,
     /// All programs and rulesets of the file must be equivalent.
     Same,
+    /// The file is for x86-64 alone: its commands take the machine's architecture.
+    X86_64,
 }
 
 impl SectionKind {
-    const ALL: [SectionKind; 9] = [
+    const ALL: [SectionKind; 10] = [
         SectionKind::Run,
         SectionKind::Pass,
         SectionKind::Input,
@@ -40,6 +42,7 @@ impl SectionKind {
         SectionKind::Stats,
         SectionKind::Eval,
         SectionKind::Same,
+        SectionKind::X86_64,
     ];
 
     /// The word after the dashes.
@@ -54,6 +57,7 @@ impl SectionKind {
             SectionKind::Stats => "stats",
             SectionKind::Eval => "eval",
             SectionKind::Same => "same",
+            SectionKind::X86_64 => "x86_64",
         }
     }
 
@@ -70,7 +74,10 @@ impl SectionKind {
 
     /// Whether the section is about the whole file and not about a step.
     pub(super) const fn is_about_the_file(self) -> bool {
-        matches!(self, SectionKind::Eval | SectionKind::Same)
+        matches!(
+            self,
+            SectionKind::Eval | SectionKind::Same | SectionKind::X86_64
+        )
     }
 
     /// Whether the section takes an argument: `Some(true)` if it must have one, `None` if it may.
@@ -83,7 +90,8 @@ impl SectionKind {
             | SectionKind::Error
             | SectionKind::Stats
             | SectionKind::Eval
-            | SectionKind::Same => Some(false),
+            | SectionKind::Same
+            | SectionKind::X86_64 => Some(false),
         }
     }
 }

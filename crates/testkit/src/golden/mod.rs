@@ -20,8 +20,8 @@ use std::{env, fs};
 
 use libtest_mimic::Failed;
 
-use crate::harness;
-use file::Golden;
+use crate::{harness, skip};
+use file::{Golden, SectionKind};
 
 /// The parameters of a golden test target.
 #[derive(Clone, Debug)]
@@ -86,6 +86,9 @@ fn run(setup: &Setup, name: &str, path: &Path) -> Result<(), Failed> {
     let is_blessing = env::var("TAMIS_BLESS").is_ok_and(|value| value == "1");
     let work = setup.work.join("golden").join(name);
     let golden = Golden::parse(&text)?;
+    if golden.sections_of(SectionKind::X86_64).next().is_some() {
+        skip::unless_x86_64();
+    }
     let checked = check::check(&golden, (setup.package, &setup.binary), &work, is_blessing)?;
     if is_blessing && checked.blessed != golden {
         let blessed = checked.blessed.to_string();
