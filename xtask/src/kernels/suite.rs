@@ -44,7 +44,7 @@ pub(super) struct Test {
 pub(super) const LIMIT_S: u32 = 300;
 
 /// All of them.
-pub(super) const SUITES: [Suite; 12] = [
+pub(super) const SUITES: [Suite; 14] = [
     suite("validator", VS_KERNEL, &[""])
         .about("which programs the kernel accepts, and their results")
         .smoke_of(&["on_jumps", "the_strictest"]),
@@ -83,6 +83,12 @@ pub(super) const SUITES: [Suite; 12] = [
     )
     .about("calls as text")
     .smoke_of(&["trace_threads::"]),
+    suite("learn", COMMAND, &["learned::"])
+        .about("a policy from a recording, and a run under it")
+        .smoke_of(&["learned::"]),
+    suite("catch", COMMAND, &["catching::"])
+        .about("`tamis sandbox` and `tamis inject`")
+        .smoke_of(&["catching::a_sandbox"]),
     suite("run", COMMAND, &["live::", "stacks::"])
         .about("`tamis run`")
         .smoke_of(&["stacks::"]),

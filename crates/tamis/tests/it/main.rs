@@ -35,6 +35,7 @@ mod include_policy;
 mod includes;
 mod install;
 mod kinds;
+mod learned;
 mod limits;
 mod lint;
 mod live;
