@@ -111,24 +111,56 @@ impl Archive {
     /// # Errors
     /// If it can't be downloaded or unpacked.
     pub(crate) fn unpacked(&self, package: &str) -> Result<PathBuf> {
-        let uris = self.apt("apt-get", &["download", "--print-uris", package])?;
-        let file = uris
-            .split_whitespace()
-            .nth(1)
-            .context("the name of a package's file")?;
-        // The version is in the name, so another one has another folder.
-        let folder = self
-            .folder
-            .join("unpacked")
-            .join(file.trim_end_matches(".deb"));
-        if !folder.exists() {
-            self.apt("apt-get", &["download", "-qq", package])?;
-            let file = self.folder.join("cache/archives").join(file);
-            unpack(&file, &folder)?;
-            fs::remove_file(file)?;
-        }
-        Ok(folder)
+        let mut folders = self.all_unpacked(&[package])?;
+        folders.pop().context("the folder of one package")
     }
+
+    /// The folders with the files of packages, in the same order. One call of apt downloads all that are missing.
+    ///
+    /// # Errors
+    /// If one can't be downloaded or unpacked.
+    pub(crate) fn all_unpacked(&self, packages: &[&str]) -> Result<Vec<PathBuf>> {
+        let printed = self.apt(
+            "apt-get",
+            &[&["download", "--print-uris"], packages].concat(),
+        )?;
+        // The version is in a file's name, so another one has another folder.
+        let folder_of = |file: &str| {
+            let name = file.trim_end_matches(".deb");
+            self.folder.join("unpacked").join(name)
+        };
+        let files = packages
+            .iter()
+            .map(|package| file_of(&printed, package))
+            .collect::<Result<Vec<&str>>>()?;
+        let all = packages.iter().zip(&files);
+        let missing: Vec<(&str, &str)> = all
+            .map(|(package, file)| (*package, *file))
+            .filter(|(_, file)| !folder_of(file).exists())
+            .collect();
+        if !missing.is_empty() {
+            let names: Vec<&str> = missing.iter().map(|(package, _)| *package).collect();
+            self.apt("apt-get", &[&["download", "-qq"], &names[..]].concat())?;
+        }
+        for (_, file) in missing {
+            let package = self.folder.join("cache/archives").join(file);
+            unpack(&package, &folder_of(file))?;
+            fs::remove_file(package)?;
+        }
+        Ok(files.into_iter().map(folder_of).collect())
+    }
+}
+
+/// The name of a package's file in what apt prints, a line for each: its address, its name, its size and a sum.
+fn file_of<'p>(printed: &'p str, package: &str) -> Result<&'p str> {
+    let mut files = printed
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(1));
+    let found = files.find(|file| {
+        let rest = file.strip_prefix(package);
+        rest.is_some_and(|rest| rest.starts_with('_'))
+    });
+    found.with_context(|| format!("apt names no file of {package}"))
 }
 
 /// Unpacks a package. The folder appears only once it is complete.
@@ -145,4 +177,17 @@ fn unpack(package: &Path, folder: &Path) -> Result<()> {
     ensure!(status.success(), "{} can't be unpacked", package.display());
     fs::rename(&partial, folder)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_that_of_the_whole_name() {
+        let printed = "'http://x/gcc-14_14.2-19_arm64.deb' gcc-14_14.2-19_arm64.deb 5 SHA256:0\n\
+                       'http://x/gcc_4%3a14.2-1_arm64.deb' gcc_4%3a14.2-1_arm64.deb 5 SHA256:0\n";
+        assert_eq!(file_of(printed, "gcc").unwrap(), "gcc_4%3a14.2-1_arm64.deb");
+        assert!(file_of(printed, "gcc-1").is_err());
+    }
 }

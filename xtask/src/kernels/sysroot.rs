@@ -47,10 +47,10 @@ fn sysroot(arch: Arch) -> Result<PathBuf> {
     }
     fs::create_dir_all(&partial)?;
     let packages = Archive::open(RELEASE, arch)?;
-    for package in PACKAGES {
+    for (package, folder) in PACKAGES.iter().zip(packages.all_unpacked(&PACKAGES)?) {
         let status = Command::new("cp")
             .arg("-a")
-            .args([packages.unpacked(package)?.join("."), partial.clone()])
+            .args([folder.join("."), partial.clone()])
             .status();
         ensure!(status.context("cp")?.success(), "{package} can't be copied");
     }

@@ -110,8 +110,8 @@ pub(super) fn archive(arch: Arch) -> Result<PathBuf> {
     let packages = Archive::open(RELEASE, arch)?;
     let partial = path.with_extension("partial");
     let mut archive = Cpio::new(BufWriter::new(File::create(&partial)?));
-    for package in &names {
-        let folder = packages.unpacked(package)?;
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for folder in packages.all_unpacked(&names)? {
         archive.tree(&folder, &|path| {
             !unwanted.iter().any(|unwanted| path.starts_with(unwanted))
         })?;
