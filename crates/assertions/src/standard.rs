@@ -20,8 +20,16 @@ pub const ALL: &[Standard] = &[
         text: include_str!("../checks/af-vsock.checks"),
     },
     Standard {
+        name: "agent",
+        text: include_str!("../checks/agent.checks"),
+    },
+    Standard {
         name: "bpf",
         text: include_str!("../checks/bpf.checks"),
+    },
+    Standard {
+        name: "build",
+        text: include_str!("../checks/build.checks"),
     },
     Standard {
         name: "container",
@@ -30,6 +38,10 @@ pub const ALL: &[Standard] = &[
     Standard {
         name: "container-escape",
         text: include_str!("../checks/container-escape.checks"),
+    },
+    Standard {
+        name: "debug-no",
+        text: include_str!("../checks/debug-no.checks"),
     },
     Standard {
         name: "execveat",
@@ -48,12 +60,40 @@ pub const ALL: &[Standard] = &[
         text: include_str!("../checks/keyrings.checks"),
     },
     Standard {
+        name: "machine",
+        text: include_str!("../checks/machine.checks"),
+    },
+    Standard {
+        name: "modules",
+        text: include_str!("../checks/modules.checks"),
+    },
+    Standard {
         name: "mounts",
         text: include_str!("../checks/mounts.checks"),
     },
     Standard {
         name: "musl",
         text: include_str!("../checks/musl.checks"),
+    },
+    Standard {
+        name: "nested-no",
+        text: include_str!("../checks/nested-no.checks"),
+    },
+    Standard {
+        name: "network-full",
+        text: include_str!("../checks/network-full.checks"),
+    },
+    Standard {
+        name: "network-none",
+        text: include_str!("../checks/network-none.checks"),
+    },
+    Standard {
+        name: "network-proxy",
+        text: include_str!("../checks/network-proxy.checks"),
+    },
+    Standard {
+        name: "network-unix",
+        text: include_str!("../checks/network-unix.checks"),
     },
     Standard {
         name: "obsolete-families",
@@ -68,12 +108,28 @@ pub const ALL: &[Standard] = &[
         text: include_str!("../checks/ptrace.checks"),
     },
     Standard {
+        name: "raw-sockets",
+        text: include_str!("../checks/raw-sockets.checks"),
+    },
+    Standard {
+        name: "service",
+        text: include_str!("../checks/service.checks"),
+    },
+    Standard {
         name: "tty-injection",
         text: include_str!("../checks/tty-injection.checks"),
     },
     Standard {
         name: "user-namespaces",
         text: include_str!("../checks/user-namespaces.checks"),
+    },
+    Standard {
+        name: "userfaultfd",
+        text: include_str!("../checks/userfaultfd.checks"),
+    },
+    Standard {
+        name: "workload",
+        text: include_str!("../checks/workload.checks"),
     },
     Standard {
         name: "wx",
@@ -99,6 +155,7 @@ mod tests {
     use tamis_policy::tamis;
     use tamis_prover::{Limits, Stop, Subject};
     use tamis_rules::Ruleset;
+    use tamis_testkit::compiled;
 
     use super::*;
     use crate::{Checks, Judge, Resources, Verdict, load, parser, print};
@@ -154,10 +211,15 @@ mod tests {
     fn verdicts(checks: &Checks, text: &str) -> Vec<(String, bool)> {
         let ruleset = policy(text);
         let subject = Subject::Ruleset(&ruleset);
+        let programs = [compiled::program(&ruleset)];
+        let resources = Resources {
+            reference: None,
+            programs: &|| Ok(&programs),
+        };
         let mut judge =
             Judge::new(subject, Arch::X86_64, Limits::default(), Stop::default()).unwrap();
         let verdict = |check: &crate::Check| {
-            let verdict = judge.check(checks, check, &Resources::NONE).verdict;
+            let verdict = judge.check(checks, check, &resources).verdict;
             assert!(matches!(verdict, Verdict::Holds | Verdict::Fails));
             (check.text.clone(), verdict == Verdict::Holds)
         };

@@ -8,6 +8,7 @@ pub mod bpf_asm;
 pub mod capture;
 pub mod child;
 mod command;
+pub mod compiled;
 pub mod console;
 pub mod corpus;
 pub mod diff;

@@ -1,8 +1,9 @@
 //! The embedded policies for agents, builds and services: what they stop, and that programs work under them.
 //!
-//! `probe` makes forbidden and allowed calls, `programs` compares what programs print with and without a policy, `doors`
+//! `checks` proves what they promise, `probe` makes forbidden and allowed calls, `programs` compares what programs print with and without a policy, `doors`
 //! has other tools install the filters.
 
+mod checks;
 mod doors;
 mod probe;
 mod programs;
@@ -13,6 +14,9 @@ use tamis_testkit::skip::{self, Need};
 
 /// The policies with parameters.
 const POLICIES: [&str; 3] = ["agent", "build", "service"];
+
+/// The values of their parameter `network`.
+const NETWORKS: [&str; 4] = ["none", "unix", "proxy", "full"];
 
 const PYTHON: &str = "python3";
 

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use tamis_abi::{Arch, host, syscall};
 
-use super::{POLICIES, PYTHON, unless_installed};
+use super::{NETWORKS, POLICIES, PYTHON, unless_installed};
 use crate::TAMIS;
 
 const PROBE: &str = include_str!("probe.py");
@@ -165,6 +165,7 @@ const FORBIDDEN: &[Probe] = &[
     probe("swapon", &[0, 0xffff_ffff], "ENOSYS", MACHINE),
     probe("reboot", &[0, 0, 0], "ENOSYS", MACHINE),
     probe("quotactl", &[0xffff_ffff, 0], "ENOSYS", MACHINE),
+    probe("quotactl_fd", &[u64::MAX, 0xffff_ffff], "ENOSYS", MACHINE),
 ];
 
 /// The sockets that a setting offers.
@@ -186,16 +187,14 @@ const ALLOWED: &[(&str, &[u64], Condition)] = &[
 fn every_setting() -> impl Iterator<Item = Settings> {
     let switches = [(false, false), (true, false), (false, true), (true, true)];
     POLICIES.into_iter().flat_map(move |policy| {
-        ["none", "unix", "proxy", "full"]
-            .into_iter()
-            .flat_map(move |network| {
-                switches.into_iter().map(move |(nested, debug)| Settings {
-                    policy,
-                    network,
-                    nested,
-                    debug,
-                })
+        NETWORKS.into_iter().flat_map(move |network| {
+            switches.into_iter().map(move |(nested, debug)| Settings {
+                policy,
+                network,
+                nested,
+                debug,
             })
+        })
     })
 }
 
