@@ -50,6 +50,42 @@ impl Default for Install {
     }
 }
 
+impl Install {
+    /// Also on all other threads of the process, or on none: [`Flag::Tsync`].
+    #[must_use]
+    pub fn all_threads(self) -> Install {
+        self.with(Flag::Tsync)
+    }
+
+    /// With a listener for the calls that get `notify`: [`Flag::NewListener`]. Linux 5.0; together with
+    /// [`all_threads`](Self::all_threads) 5.7.
+    #[must_use]
+    pub fn listener(self) -> Install {
+        self.with(Flag::NewListener)
+    }
+
+    /// With an audit record of every action except `allow`: [`Flag::Log`]. Linux 4.14.
+    #[must_use]
+    pub fn log(self) -> Install {
+        self.with(Flag::Log)
+    }
+
+    /// With a listener whose received calls only deadly signals interrupt: [`Flag::WaitKillableRecv`]. Linux 5.19.
+    #[must_use]
+    pub fn wait_killable(self) -> Install {
+        self.listener().with(Flag::WaitKillableRecv)
+    }
+
+    /// Adds a flag, and the one that the kernel needs for both of a combination.
+    fn with(mut self, flag: Flag) -> Install {
+        self.flags = self.flags | flag;
+        if self.flags.contains(Flag::Tsync) && self.flags.contains(Flag::NewListener) {
+            self.flags = self.flags | Flag::TsyncEsrch;
+        }
+        self
+    }
+}
+
 /// An installed filter. It can't be removed; dropping this closes the listener only.
 #[derive(Debug)]
 pub struct Installed {

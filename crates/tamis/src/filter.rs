@@ -7,6 +7,7 @@ use std::path::Path;
 use tamis_abi::{Arch, host};
 use tamis_bpf::Program;
 use tamis_compiler::CompileOptions;
+use tamis_kernel::listener::ListenerError;
 use tamis_kernel::{Install, InstallError, Installed};
 use tamis_policy::loader::{Loader, NoIncludes};
 use tamis_rules::{BindError, Ruleset};
@@ -42,6 +43,8 @@ pub enum Error {
     },
     /// The kernel rejected the filter.
     Install(InstallError),
+    /// The kernel rejected a request for a listener.
+    Listener(ListenerError),
 }
 
 impl Policy {
@@ -131,6 +134,21 @@ fn native_options() -> Result<LoadOptions, Error> {
 /// # Errors
 /// If the filter has no rules for the architecture of this program or has a variable, or if the kernel rejects it.
 pub fn install(filter: &CompiledPolicy) -> Result<Installed, Error> {
+    install_with(filter, &Install::default())
+}
+
+/// The same with options: on all threads, with a listener, with audit records, without `no_new_privs`.
+///
+/// ```no_run
+/// # use tamis::{Install, Policy, install_with};
+/// # let filter = Policy::from_text("inline", "default allow\nerrno(EPERM) ptrace")?.compile()?;
+/// install_with(&filter, &Install::default().all_threads().log())?;
+/// # Ok::<(), tamis::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`install`]; the kernel also rejects a filter for all threads if another thread has a filter that this one lacks.
+pub fn install_with(filter: &CompiledPolicy, options: &Install) -> Result<Installed, Error> {
     let native = host::arch();
     if !native.is_some_and(|arch| filter.arches().contains(&arch)) {
         return Err(Error::Arch {
@@ -138,11 +156,10 @@ pub fn install(filter: &CompiledPolicy) -> Result<Installed, Error> {
             filter: filter.arches().to_vec(),
         });
     }
-    install_program(filter.program()?, &Install::default())
+    install_program(filter.program()?, options)
 }
 
-/// Installs a program with options: on all threads, with a listener, without `no_new_privs`. The caller answers for its
-/// architectures.
+/// Installs a program, such as one with values for variables, with options. The caller answers for its architectures.
 ///
 /// # Errors
 /// If the kernel rejects it.
@@ -170,6 +187,7 @@ impl fmt::Display for Error {
                 f.write_str("no filter can tell the architecture of this program")
             }
             Error::Install(error) => error.fmt(f),
+            Error::Listener(error) => error.fmt(f),
         }
     }
 }
@@ -191,5 +209,11 @@ impl From<BindError> for Error {
 impl From<InstallError> for Error {
     fn from(error: InstallError) -> Error {
         Error::Install(error)
+    }
+}
+
+impl From<ListenerError> for Error {
+    fn from(error: ListenerError) -> Error {
+        Error::Listener(error)
     }
 }

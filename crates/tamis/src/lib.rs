@@ -61,8 +61,10 @@
 //! [`tamis_prover`] compares programs, [`tamis_kernel`] installs and supervises.
 
 mod filter;
+mod supervise;
 
-pub use filter::{Error, Policy, install, install_program};
+pub use filter::{Error, Policy, install, install_program, install_with};
+pub use supervise::{Answer, Call, supervise};
 pub use tamis_abi::Arch;
 pub use tamis_bpf::Program;
 #[cfg(feature = "embed")]

@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, with the crates that each may use. Development dependencies may also
 /// use `testkit`. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 47] = [
+const ALLOWED: [(&str, Option<&[&str]>); 48] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     // A program for sceptics: it shares no code with what it checks.
@@ -205,6 +205,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 47] = [
     // Examples use only the public crate.
     ("confined-server", Some(&["tamis"])),
     ("confined-server-build-script", Some(&["tamis"])),
+    ("library-user", Some(&["tamis"])),
     ("testkit", None),
     ("testkit-macros", Some(&[])),
     ("bench", None),

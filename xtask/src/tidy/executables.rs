@@ -10,7 +10,7 @@ use super::Problem;
 use super::tree::Tree;
 
 /// The executables of integration tests: package, name, and the reason for a separate one.
-const INTEGRATION: [(&str, &str, &str); 17] = [
+const INTEGRATION: [(&str, &str, &str); 18] = [
     ("tamis-testkit", "it", "the libraries together"),
     (
         "tamis-testkit",
@@ -89,6 +89,11 @@ const INTEGRATION: [(&str, &str, &str); 17] = [
     ),
     (
         "confined-server-build-script",
+        "confined",
+        "the path of the example is known to its package only",
+    ),
+    (
+        "library-user",
         "confined",
         "the path of the example is known to its package only",
     ),
