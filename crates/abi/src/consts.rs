@@ -2,23 +2,66 @@
 //!
 //! Values depend on the architecture: open flags, errno values, signals and ioctl numbers differ. A name
 //! without a sourced value for an architecture has no value there, so that no guess is compared. Lookups are
-//! binary searches in static tables. The tables hold no addresses: in a shared library each address is written when
+//! binary searches in static tables, then steps through a block of 32 names. The tables hold no addresses: in a shared library each address is written when
 //! the library is loaded, into memory of the process.
 
 use crate::arch::Arch;
-use crate::generated::constants::{ENDS, NAMES, VALUES, overrides};
+use crate::generated::constants::{LENGTHS, NAMES, STARTS, VALUES, overrides};
 
-/// Stands for no value in the tables; no constant has it.
-pub(crate) const ABSENT: u64 = 0x8000_0000_0000_0001;
+/// How many names share an entry of the tables of starts.
+const BLOCK: usize = 32;
+
+/// Values as bytes, found by blocks of names: most values are small, and an architecture has hundreds of its own.
+///
+/// A number has seven bits in each byte, the lowest first; all bytes but the last have the highest bit. A value is 0 if
+/// there is none, else one more than the value with its sign in the lowest bit.
+pub(crate) struct Packed {
+    /// Where the bytes of each block begin, and the end of the last.
+    pub(crate) starts: &'static [u16],
+    pub(crate) bytes: &'static [u8],
+}
+
+impl Packed {
+    /// The bytes of a block.
+    fn block(&self, block: usize) -> &'static [u8] {
+        let start = usize::from(self.starts[block]);
+        let end = self.starts.get(block + 1);
+        &self.bytes[start..end.map_or(self.bytes.len(), |end| usize::from(*end))]
+    }
+}
+
+/// Takes the next number off.
+fn number(bytes: &mut &[u8]) -> Option<u128> {
+    let mut number = 0;
+    let mut shift = 0;
+    while let [byte, rest @ ..] = *bytes {
+        *bytes = rest;
+        number |= u128::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+/// The value of a number.
+fn unpacked(number: u128) -> Option<u64> {
+    let folded = number.checked_sub(1)? as u64;
+    Some((folded >> 1) ^ (folded & 1).wrapping_neg())
+}
 
 fn name(index: usize) -> &'static str {
-    let start = index.checked_sub(1).map_or(0, |before| ENDS[before]);
-    &NAMES[start as usize..ENDS[index] as usize]
+    let first = index - index % BLOCK;
+    let length = |index: usize| usize::from(LENGTHS[index]);
+    let before: usize = (first..index).map(length).sum();
+    let start = STARTS[index / BLOCK] as usize + before;
+    &NAMES[start..start + length(index)]
 }
 
 /// The index of the first name that isn't less than a text.
 fn first_from(text: &str) -> usize {
-    let (mut low, mut high) = (0, ENDS.len());
+    let (mut low, mut high) = (0, LENGTHS.len());
     while low < high {
         let middle = low.midpoint(high);
         if name(middle) < text {
@@ -32,7 +75,7 @@ fn first_from(text: &str) -> usize {
 
 fn index_of(text: &str) -> Option<usize> {
     let index = first_from(text);
-    (index < ENDS.len() && name(index) == text).then_some(index)
+    (index < LENGTHS.len() && name(index) == text).then_some(index)
 }
 
 /// The value of a constant on an architecture; negative values are sign-extended to 64 bits.
@@ -49,18 +92,37 @@ pub fn value(arch: Arch, name: &str) -> Option<u64> {
 }
 
 fn value_at(arch: Arch, index: usize) -> Option<u64> {
-    let overrides = overrides(arch);
-    let value = match overrides.binary_search_by_key(&index, |&(index, _)| usize::from(index)) {
-        Ok(found) => overrides[found].1,
-        Err(_) => VALUES[index],
-    };
-    (value != ABSENT).then_some(value)
+    unpacked(own_number(arch, index).or_else(|| common_number(index))?)
+}
+
+/// The number of a value that differs on an architecture.
+fn own_number(arch: Arch, index: usize) -> Option<u128> {
+    let mut bytes = overrides(arch).block(index / BLOCK);
+    let sought = (index % BLOCK) as u128 + 1;
+    let mut place = 0;
+    while let Some(distance) = number(&mut bytes) {
+        let own = number(&mut bytes);
+        place += distance;
+        if place >= sought {
+            return own.filter(|_| place == sought);
+        }
+    }
+    None
+}
+
+/// The number of a value that holds elsewhere.
+fn common_number(index: usize) -> Option<u128> {
+    let mut bytes = VALUES.block(index / BLOCK);
+    for _ in 0..index % BLOCK {
+        number(&mut bytes)?;
+    }
+    number(&mut bytes)
 }
 
 /// The names that have a value on an architecture, sorted.
 pub fn names(arch: Arch) -> impl Iterator<Item = &'static str> {
     let has_value = move |index: &usize| value_at(arch, *index).is_some();
-    (0..ENDS.len()).filter(has_value).map(name)
+    (0..LENGTHS.len()).filter(has_value).map(name)
 }
 
 /// The names with this beginning that have a value on an architecture, sorted, with their values.
@@ -68,7 +130,7 @@ pub fn starting_with(
     arch: Arch,
     prefix: &str,
 ) -> impl Iterator<Item = (&'static str, u64)> + use<'_> {
-    let from = (first_from(prefix)..ENDS.len()).map(|index| (index, name(index)));
+    let from = (first_from(prefix)..LENGTHS.len()).map(|index| (index, name(index)));
     from.take_while(move |(_, name)| name.starts_with(prefix))
         .filter_map(move |(index, name)| value_at(arch, index).map(|value| (name, value)))
 }
@@ -83,19 +145,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_overrides_are_sorted() {
-        assert!((1..ENDS.len()).all(|index| name(index - 1) < name(index)));
-        for arch in Arch::all() {
-            assert!(
-                overrides(arch).is_sorted_by(|(a, _), (b, _)| a < b),
-                "{arch}"
-            );
-        }
+    fn names_are_sorted_and_fill_their_text() {
+        assert!((1..LENGTHS.len()).all(|index| name(index - 1) < name(index)));
+        assert_eq!(
+            name(LENGTHS.len() - 1).as_bytes().as_ptr_range().end,
+            NAMES.as_bytes().as_ptr_range().end
+        );
     }
 
     #[test]
     fn every_name_has_a_value_somewhere_and_overrides_say_something_new() {
-        for (index, common) in VALUES.iter().enumerate() {
+        for index in 0..LENGTHS.len() {
             let name = name(index);
             assert!(is_known(name));
             assert!(
@@ -103,10 +163,8 @@ mod tests {
                 "{name}"
             );
             for arch in Arch::all() {
-                let has_override = |&&(at, _): &&(u16, u64)| usize::from(at) == index;
-                if let Some((_, value)) = overrides(arch).iter().find(has_override) {
-                    assert_ne!(value, common, "{arch} {name}");
-                }
+                let own = own_number(arch, index);
+                assert_ne!(own, common_number(index), "{arch} {name}");
             }
         }
     }

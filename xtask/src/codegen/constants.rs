@@ -305,61 +305,134 @@ fn number(text: &str) -> Result<u64> {
     value.with_context(|| format!("value `{text}`"))
 }
 
-/// Stands for no value in the tables, as in `crates/abi/src/consts.rs`: no constant has it.
-const ABSENT: u64 = 0x8000_0000_0000_0001;
+/// How many names share an entry of the tables of starts, as in `crates/abi/src/consts.rs`.
+const BLOCK: usize = 32;
+
+/// Values as bytes, with the start of each block of names.
+#[derive(Default)]
+struct Packed {
+    starts: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Packed {
+    /// Begins the blocks up to that of a name.
+    fn begin(&mut self, index: usize) {
+        while self.starts.len() <= index / BLOCK {
+            self.starts.push(self.bytes.len());
+        }
+    }
+
+    /// Appends a number: seven bits a byte, the lowest first; all bytes but the last have the highest bit.
+    fn number(&mut self, mut number: u128) {
+        while number >= 0x80 {
+            self.bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.bytes.push(number as u8);
+    }
+
+    /// Appends an optional value: 0 if there is none, else one more than the value with its sign in the lowest bit.
+    fn value(&mut self, value: Option<u64>) {
+        self.number(match value {
+            None => 0,
+            Some(value) => {
+                let signed = value.cast_signed();
+                u128::from(((signed << 1) ^ (signed >> 63)).cast_unsigned()) + 1
+            }
+        });
+    }
+
+    /// The Rust expression, a `Packed` of `crates/abi/src/consts.rs`.
+    fn in_rust(mut self, count: usize) -> Result<String> {
+        self.begin(count);
+        let last = self.bytes.len();
+        ensure!(u16::try_from(last).is_ok(), "{last} bytes are too many");
+        let mut text = String::from("Packed {\n    starts: &[\n");
+        let starts = self.starts.iter().map(|start| format!("{start},"));
+        super::wrapped(&mut text, "        ", starts);
+        text.push_str("    ],\n    bytes: &[\n");
+        let bytes = self.bytes.iter().map(|byte| format!("{byte},"));
+        super::wrapped(&mut text, "        ", bytes);
+        text.push_str("    ],\n}");
+        Ok(text)
+    }
+}
+
+/// What differs in a column: for each name in a block its distance from the one before, or from the block's first name
+/// less one, and its value.
+#[derive(Default)]
+struct Differing {
+    packed: Packed,
+    last: Option<usize>,
+}
+
+impl Differing {
+    fn add(&mut self, index: usize, value: Option<u64>) {
+        self.packed.begin(index);
+        let first = index - index % BLOCK;
+        let after = self.last.filter(|last| *last >= first);
+        let distance = after.map_or(index - first + 1, |last| index - last);
+        self.packed.number(distance as u128);
+        self.packed.value(value);
+        self.last = Some(index);
+    }
+}
 
 /// The Rust tables of the data file.
 pub(super) fn generate(data: &str) -> Result<Output> {
-    let (mut names, mut values, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-    let mut overrides: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let (mut names, mut lengths, mut starts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut values = Packed::default();
+    let mut differing: BTreeMap<&str, Differing> = BTreeMap::new();
     let mut end = 0;
     for (index, fields) in super::csv_rows(data).enumerate() {
         ensure!(fields.len() == 3, "{DATA}: {fields:?}");
         let name = fields[0];
-        names.push(name.to_owned());
-        values.push(format!("{},", in_rust(fields[1])?));
+        if index % BLOCK == 0 {
+            starts.push(format!("{end},"));
+        }
+        lengths.push(format!("{},", u8::try_from(name.len())?));
         end += name.len();
-        ends.push(format!("{end},"));
+        names.push(name.to_owned());
+        values.begin(index);
+        values.value(optional(fields[1])?);
         for word in fields[2].split_whitespace() {
             let (column, value) = word.split_once('=').with_context(|| word.to_owned())?;
-            let cell = format!("({index}, {}),", in_rust(value)?);
-            overrides.entry(column).or_default().push(cell);
+            let own = differing.entry(column).or_default();
+            own.add(index, optional(value)?);
         }
     }
-    let count = ends.len();
+    let count = names.len();
+    let blocks = starts.len();
     let mut text = super::header(
         "Symbolic constants of system call arguments.",
         &[DATA],
         "linux-raw-sys 0.12.1, Debian 12's linux-libc-dev and libc6-dev cross packages",
     );
-    text.push_str("use crate::Arch;\nuse crate::consts::ABSENT;\n\n");
+    text.push_str("use crate::Arch;\nuse crate::consts::Packed;\n\n");
     text.push_str("/// All names, sorted, one after the other.\n");
     text.push_str("pub(crate) static NAMES: &str = ");
     super::literal(&mut text, names.into_iter());
-    text.push_str(";\n\n/// The end of each name in `NAMES`.\n");
-    writeln!(text, "pub(crate) static ENDS: [u32; {count}] = [")?;
-    super::wrapped(&mut text, "    ", ends.into_iter());
+    text.push_str(";\n\n/// The length of each name.\n");
+    writeln!(text, "pub(crate) static LENGTHS: [u8; {count}] = [")?;
+    super::wrapped(&mut text, "    ", lengths.into_iter());
+    text.push_str("];\n\n/// Where the names of each block begin in `NAMES`.\n");
+    writeln!(text, "pub(crate) static STARTS: [u32; {blocks}] = [")?;
+    super::wrapped(&mut text, "    ", starts.into_iter());
     text.push_str("];\n\n/// The value of each name that holds where `overrides` has none.\n");
-    writeln!(text, "pub(crate) static VALUES: [u64; {count}] = [")?;
-    super::wrapped(&mut text, "    ", values.into_iter());
-    text.push_str("];\n\ntype Overrides = &'static [(u16, u64)];\n\n");
-    text.push_str(
-        "/// What differs on an architecture: indices into `VALUES`, ascending, and values.\n",
-    );
-    text.push_str(&table_of_arch("overrides", "Overrides"));
+    let values = values.in_rust(count)?;
+    writeln!(text, "pub(crate) static VALUES: Packed = {values};\n")?;
+    text.push_str("/// What differs on an architecture: distances between names, and values.\n");
+    text.push_str(&table_of_arch("overrides", "&'static Packed"));
     for Column { name, .. } in &COLUMNS {
-        writeln!(text, "\nstatic {}: Overrides = &[", name.to_uppercase())?;
-        super::wrapped(
-            &mut text,
-            "    ",
-            overrides.remove(name).unwrap_or_default().into_iter(),
-        );
-        text.push_str("];\n");
+        let own = differing.remove(name).unwrap_or_default();
+        let packed = own.packed.in_rust(count)?;
+        writeln!(text, "\nstatic {}: Packed = {packed};", name.to_uppercase())?;
     }
     ensure!(
-        overrides.is_empty(),
+        differing.is_empty(),
         "unknown columns {:?}",
-        overrides.keys()
+        differing.keys()
     );
     Ok(Output {
         file: "constants.rs",
@@ -367,21 +440,12 @@ pub(super) fn generate(data: &str) -> Result<Output> {
     })
 }
 
-/// An optional value of the data file as a Rust expression.
-fn in_rust(value: &str) -> Result<String> {
-    if matches!(value, "" | "-") {
-        return Ok("ABSENT".to_owned());
+/// An optional value of the data file.
+fn optional(value: &str) -> Result<Option<u64>> {
+    match value {
+        "" | "-" => Ok(None),
+        value => number(value).map(Some),
     }
-    let value = number(value)?;
-    ensure!(
-        value != ABSENT,
-        "a constant has the value that stands for none"
-    );
-    Ok(if value < 1024 {
-        format!("{value}")
-    } else {
-        format!("{value:#x}")
-    })
 }
 
 #[cfg(test)]
