@@ -11,6 +11,7 @@
 //! | [`assignment`] | options of languages by name, and errors for those that the language lacks |
 //! | [`check`] | errors for options without effect |
 //! | [`load()`] | from the input to [`Loaded`], a [`Policy`] or a [`NamedProgram`] |
+//! | [`native`] | the same for policies in the language of tamis alone |
 //! | [`bindings`] | values for the run-time variables of a policy |
 //! | [`compiled`] | from the policy to a proved program with warnings |
 //! | `matrix` | a policy with options, compiled for all their combinations; behind the feature `toml` |
@@ -52,6 +53,7 @@ pub mod load;
 pub mod loaded;
 #[cfg(feature = "toml")]
 pub mod matrix;
+pub mod native;
 pub mod options;
 pub mod packet;
 pub mod path_text;

@@ -32,6 +32,11 @@ pub fn load(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Res
         Loaded::Policy(policy) => *policy,
         program @ Loaded::Program(_) => return Ok(program),
     };
+    Ok(Loaded::Policy(Box::new(bound(policy, options)?)))
+}
+
+/// The policy with the values of the options for its variables.
+pub(crate) fn bound(policy: Policy, options: &LoadOptions) -> Result<Policy, Error> {
     let declared = policy.ruleset.variables().to_vec();
     let ruleset = options.bindings.apply(policy.ruleset)?;
     match ruleset.variables().first() {
@@ -40,11 +45,11 @@ pub fn load(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Res
             let diagnostic = bindings::unbound(variable);
             Err(Error::diagnostic(diagnostic, policy.sources))
         }
-        _ => Ok(Loaded::Policy(Box::new(Policy {
+        _ => Ok(Policy {
             ruleset,
             declared,
             ..policy
-        }))),
+        }),
     }
 }
 

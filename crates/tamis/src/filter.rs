@@ -12,6 +12,7 @@ use tamis_kernel::{Install, InstallError, Installed};
 use tamis_policy::loader::{Loader, NoIncludes};
 use tamis_rules::{BindError, Ruleset};
 use tamis_session::files::{self, FileLoader};
+use tamis_session::native::load_tamis;
 use tamis_session::path_text::PathText;
 use tamis_session::{CompiledPolicy, Input, LoadOptions, load};
 
@@ -26,8 +27,8 @@ use tamis_session::{CompiledPolicy, Input, LoadOptions, load};
 #[derive(Clone, Debug)]
 pub struct Policy(tamis_session::Policy);
 
-/// An error in reading, compiling or installing a policy.
-#[derive(Debug)]
+/// An error in reading, compiling or installing a policy. `Debug` shows the same text as `Display`, for a `main` that
+/// returns it.
 #[non_exhaustive]
 pub enum Error {
     /// The policy can't be read, has errors, or can't be compiled.
@@ -48,13 +49,14 @@ pub enum Error {
 }
 
 impl Policy {
-    /// Parses a policy without included files. The language is detected from the extension of the name or, without a
-    /// known one, from the text. A policy that states no architecture is for that of this program.
+    /// Parses a policy without included files. It is in the language of tamis; with the feature `languages`, the language
+    /// is detected from the extension of the name or, without a known one, from the text. A policy that states no
+    /// architecture is for that of this program.
     ///
     /// # Errors
     /// If the text has errors; `Display` shows them with their places.
     pub fn from_text(name: &str, text: &str) -> Result<Policy, Error> {
-        Policy::read(Input::new(name, text), &native_options()?, &mut NoIncludes)
+        Policy::read_default(Input::new(name, text), &mut NoIncludes)
     }
 
     /// Reads a policy and its included files, with the same defaults.
@@ -64,7 +66,16 @@ impl Policy {
     pub fn from_file(path: impl AsRef<Path>) -> Result<Policy, Error> {
         let path = path.as_ref().text();
         let input = files::read(&path)?;
-        Policy::read(input, &native_options()?, &mut FileLoader::default())
+        Policy::read_default(input, &mut FileLoader::default())
+    }
+
+    /// Reads an input with the default options, in the languages of the features.
+    fn read_default(input: Input, loader: &mut dyn Loader) -> Result<Policy, Error> {
+        let options = native_options()?;
+        match cfg!(feature = "languages") {
+            true => Policy::read(input, &options, loader),
+            false => Ok(Policy(load_tamis(input, &options, loader)?)),
+        }
     }
 
     /// Reads an input with other options: for other architectures, strictly, in a given language, with options of
@@ -189,6 +200,12 @@ impl fmt::Display for Error {
             Error::Install(error) => error.fmt(f),
             Error::Listener(error) => error.fmt(f),
         }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
