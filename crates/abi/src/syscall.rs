@@ -70,7 +70,7 @@ impl Name {
     /// assert_eq!((open.text(), open.number(Arch::X86)), ("open", Some(Nr(5))));
     /// ```
     pub fn of_number(arch: Arch, nr: Nr) -> Option<Name> {
-        table(arch).by_number(nr).map(|call| call.name)
+        table(arch)?.by_number(nr).map(|call| call.name)
     }
 
     /// The text.
@@ -80,7 +80,7 @@ impl Name {
 
     /// The number of the call on an architecture.
     pub fn number(self, arch: Arch) -> Option<Nr> {
-        let number = table(arch).numbers[usize::from(self.0)];
+        let number = table(arch)?.numbers[usize::from(self.0)];
         (number != NONE).then_some(Nr(number))
     }
 }
@@ -127,6 +127,16 @@ impl Table {
     }
 }
 
+/// Whether the tables of an architecture are there. Those of x86-64, AArch64, their other calls, and the machine for which
+/// the crate is compiled always are; the others with the feature `architectures`.
+pub fn has_table(arch: Arch) -> bool {
+    table(arch).is_some()
+}
+
+fn calls(arch: Arch) -> &'static [Call] {
+    table(arch).map_or(&[], |table| table.calls)
+}
+
 /// The number of a named call on an architecture.
 ///
 /// ```
@@ -146,15 +156,14 @@ pub fn name(arch: Arch, nr: Nr) -> Option<&'static str> {
 
 /// All calls of an architecture, ascending by number; each number once.
 pub fn all(arch: Arch) -> impl Iterator<Item = (Nr, &'static str)> {
-    table(arch)
-        .calls
+    calls(arch)
         .iter()
         .map(|call| (Nr(call.nr), call.name.text()))
 }
 
 /// How many calls of an architecture have a number in `first..=last`. Logarithmic.
 pub fn count(arch: Arch, first: Nr, last: Nr) -> usize {
-    let calls = &table(arch).calls;
+    let calls = calls(arch);
     let end = calls.partition_point(|call| call.nr <= last.0);
     let start = calls.partition_point(|call| call.nr < first.0);
     end.saturating_sub(start)
@@ -162,7 +171,7 @@ pub fn count(arch: Arch, first: Nr, last: Nr) -> usize {
 
 /// The largest number of an architecture. On Arm that is a private call far above the rest.
 pub fn last(arch: Arch) -> Option<Nr> {
-    table(arch).calls.last().map(|call| Nr(call.nr))
+    calls(arch).last().map(|call| Nr(call.nr))
 }
 
 /// All names of all architectures, sorted, each once.
@@ -180,7 +189,7 @@ pub fn is_known(name: &str) -> bool {
 /// If the sources give only an interval, its end: the result is never an older kernel. The age of the architecture
 /// itself is not taken into account.
 pub fn since(arch: Arch, nr: Nr) -> Option<KernelVersion> {
-    let since = table(arch).by_number(nr)?.since;
+    let since = table(arch)?.by_number(nr)?.since;
     (since != UNKNOWN).then_some(since)
 }
 

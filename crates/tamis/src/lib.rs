@@ -47,7 +47,8 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `languages` | policies in every language |
+//! | `architectures` | policies for every architecture, not only for x86-64, AArch64 and the program's own |
+//! | `languages` | policies in every language, for every architecture |
 //! | `embed` | `build`, for build scripts |
 //! | `macros` | `include_policy!` |
 //! | `excerpts` | lines of the policy in the text of errors and warnings |

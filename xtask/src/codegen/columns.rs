@@ -68,6 +68,12 @@ pub(super) const COLUMNS: [Column; 19] = [
     column("sh", &["Sh", "Sheb"], None, "sh"),
 ];
 
+/// The attribute of an item of a column, on a line of its own.
+pub(super) fn attribute(column: &Column) -> String {
+    let condition = column.condition();
+    condition.map_or_else(String::new, |condition| format!("#[cfg({condition})]\n"))
+}
+
 /// Checks that a header line names `first` and then all columns.
 pub(super) fn check_header(header: &[&str], first: &[&'static str]) -> Result<()> {
     let names = COLUMNS.iter().map(|column| column.name);
@@ -76,11 +82,37 @@ pub(super) fn check_header(header: &[&str], first: &[&'static str]) -> Result<()
     Ok(())
 }
 
-/// A Rust function that maps an architecture to the static of its column.
+impl Column {
+    /// The attribute of code for the column: it is there with the feature `architectures`, on machines that execute its
+    /// calls, and for the machines that most programs run on always.
+    pub(super) fn condition(&self) -> Option<String> {
+        let machines: &[&str] = match self.name {
+            "x86_64" | "x86" | "x32" | "aarch64" | "arm" => return None,
+            "riscv64" | "riscv32" => &["riscv32", "riscv64"],
+            "loongarch64" => &["loongarch64"],
+            "ppc64" | "ppc" => &["powerpc", "powerpc64"],
+            "s390x" | "s390" => &["s390x"],
+            "mips" | "mips64" | "mips64n32" => &["mips", "mips64"],
+            "m68k" => &["m68k"],
+            _ => &[],
+        };
+        let feature = "feature = \"architectures\"";
+        let machines = machines
+            .iter()
+            .map(|name| format!(", target_arch = \"{name}\""));
+        let machines: String = machines.collect();
+        Some(match machines.as_str() {
+            "" => feature.to_owned(),
+            _ => format!("any({feature}{machines})"),
+        })
+    }
+}
+
+/// A Rust function that maps an architecture to the static of its column, if that is there.
 pub(super) fn table_of_arch(name: &str, table_type: &str) -> String {
-    let borrow = if table_type.starts_with('&') { "&" } else { "" };
-    let mut text =
-        format!("pub(crate) const fn {name}(arch: Arch) -> {table_type} {{\n    match arch {{\n");
+    let mut text = format!(
+        "pub(crate) const fn {name}(arch: Arch) -> Option<&'static {table_type}> {{\n    match arch {{\n"
+    );
     for column in &COLUMNS {
         let archs: Vec<String> = column
             .archs
@@ -88,7 +120,22 @@ pub(super) fn table_of_arch(name: &str, table_type: &str) -> String {
             .map(|arch| format!("Arch::{arch}"))
             .collect();
         let table = column.name.to_uppercase();
-        writeln!(text, "        {} => {borrow}{table},", archs.join(" | ")).unwrap();
+        let archs = archs.join(" | ");
+        match column.condition() {
+            None => writeln!(text, "        {archs} => Some(&{table}),").unwrap(),
+            Some(condition) => {
+                writeln!(
+                    text,
+                    "        #[cfg({condition})]\n        {archs} => Some(&{table}),"
+                )
+                .unwrap();
+                writeln!(
+                    text,
+                    "        #[cfg(not({condition}))]\n        {archs} => None,"
+                )
+                .unwrap();
+            }
+        }
     }
     text.push_str("    }\n}\n");
     text

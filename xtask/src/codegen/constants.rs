@@ -9,7 +9,7 @@ use std::fs;
 
 use anyhow::{Context, Result, ensure};
 
-use super::columns::{COLUMNS, Column, table_of_arch};
+use super::columns::{COLUMNS, Column, attribute, table_of_arch};
 use super::headers::{self, Values, is_constant_name};
 use super::sources::linux_raw_sys;
 use super::{Output, read_data, write_data};
@@ -423,11 +423,12 @@ pub(super) fn generate(data: &str) -> Result<Output> {
     let values = values.in_rust(count)?;
     writeln!(text, "pub(crate) static VALUES: Packed = {values};\n")?;
     text.push_str("/// What differs on an architecture: distances between names, and values.\n");
-    text.push_str(&table_of_arch("overrides", "&'static Packed"));
-    for Column { name, .. } in &COLUMNS {
-        let own = differing.remove(name).unwrap_or_default();
+    text.push_str(&table_of_arch("overrides", "Packed"));
+    for column in &COLUMNS {
+        let own = differing.remove(column.name).unwrap_or_default();
         let packed = own.packed.in_rust(count)?;
-        writeln!(text, "\nstatic {}: Packed = {packed};", name.to_uppercase())?;
+        let (attribute, name) = (attribute(column), column.name.to_uppercase());
+        writeln!(text, "\n{attribute}static {name}: Packed = {packed};")?;
     }
     ensure!(
         differing.is_empty(),

@@ -10,7 +10,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::columns::{COLUMNS, Column, check_header, table_of_arch};
+use super::columns::{COLUMNS, Column, attribute, check_header, table_of_arch};
 use super::since::{Bounds, History, Kernel, Since};
 use super::sources::{Numbers, SystemCalls, linux_raw_sys};
 use super::{Output, write_data};
@@ -218,8 +218,8 @@ pub(super) fn generate(data: &str) -> Result<Output> {
     text.push_str("];\n");
     text.push_str("\n/// How many names there are.\n");
     writeln!(text, "pub(crate) const NAME_COUNT: usize = {};", rows.len())?;
-    text.push_str("\n/// The table of an architecture.\n");
-    text.push_str(&table_of_arch("table", "&'static Table"));
+    text.push_str("\n/// The table of an architecture, if it is there.\n");
+    text.push_str(&table_of_arch("table", "Table"));
     for column in &COLUMNS {
         generate_table(&mut text, column, &rows)?;
     }
@@ -252,12 +252,17 @@ fn generate_table(text: &mut String, column: &Column, rows: &[Row]) -> Result<()
     });
 
     let constant = column.name.to_uppercase();
-    writeln!(text, "\nstatic {constant}: Table = Table {{")?;
+    let attribute = attribute(column);
+    writeln!(text, "\n{attribute}static {constant}: Table = Table {{")?;
     writeln!(text, "    calls: &{constant}_CALLS,")?;
     writeln!(text, "    numbers: &[")?;
     super::wrapped(text, "        ", numbers);
     writeln!(text, "    ],\n}};\n")?;
-    writeln!(text, "static {constant}_CALLS: [Call; {}] = [", calls.len())?;
+    let count = calls.len();
+    writeln!(
+        text,
+        "{attribute}static {constant}_CALLS: [Call; {count}] = ["
+    )?;
     let calls = calls.iter().map(|(nr, (place, row))| {
         let Kernel(major, minor) = row.since.column(column.name).unwrap_or(Kernel(0, 0));
         format!("call({nr:#x}, {place}, {major}, {minor}),")

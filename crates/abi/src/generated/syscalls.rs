@@ -20,28 +20,70 @@ pub(crate) static NAMES: [&str; NAME_COUNT] = [
 /// How many names there are.
 pub(crate) const NAME_COUNT: usize = 509;
 
-/// The table of an architecture.
-pub(crate) const fn table(arch: Arch) -> &'static Table {
+/// The table of an architecture, if it is there.
+pub(crate) const fn table(arch: Arch) -> Option<&'static Table> {
     match arch {
-        Arch::X86_64 => &X86_64,
-        Arch::X86 => &X86,
-        Arch::X32 => &X32,
-        Arch::Aarch64 => &AARCH64,
-        Arch::Arm => &ARM,
-        Arch::Riscv64 => &RISCV64,
-        Arch::Riscv32 => &RISCV32,
-        Arch::Loongarch64 => &LOONGARCH64,
-        Arch::Ppc64 | Arch::Ppc64le => &PPC64,
-        Arch::Ppc => &PPC,
-        Arch::S390x => &S390X,
-        Arch::S390 => &S390,
-        Arch::Mips | Arch::Mipsel => &MIPS,
-        Arch::Mips64 | Arch::Mipsel64 => &MIPS64,
-        Arch::Mips64n32 | Arch::Mipsel64n32 => &MIPS64N32,
-        Arch::Parisc => &PARISC,
-        Arch::Parisc64 => &PARISC64,
-        Arch::M68k => &M68K,
-        Arch::Sh | Arch::Sheb => &SH,
+        Arch::X86_64 => Some(&X86_64),
+        Arch::X86 => Some(&X86),
+        Arch::X32 => Some(&X32),
+        Arch::Aarch64 => Some(&AARCH64),
+        Arch::Arm => Some(&ARM),
+        #[cfg(any(feature = "architectures", target_arch = "riscv32", target_arch = "riscv64"))]
+        Arch::Riscv64 => Some(&RISCV64),
+        #[cfg(not(any(feature = "architectures", target_arch = "riscv32", target_arch = "riscv64")))]
+        Arch::Riscv64 => None,
+        #[cfg(any(feature = "architectures", target_arch = "riscv32", target_arch = "riscv64"))]
+        Arch::Riscv32 => Some(&RISCV32),
+        #[cfg(not(any(feature = "architectures", target_arch = "riscv32", target_arch = "riscv64")))]
+        Arch::Riscv32 => None,
+        #[cfg(any(feature = "architectures", target_arch = "loongarch64"))]
+        Arch::Loongarch64 => Some(&LOONGARCH64),
+        #[cfg(not(any(feature = "architectures", target_arch = "loongarch64")))]
+        Arch::Loongarch64 => None,
+        #[cfg(any(feature = "architectures", target_arch = "powerpc", target_arch = "powerpc64"))]
+        Arch::Ppc64 | Arch::Ppc64le => Some(&PPC64),
+        #[cfg(not(any(feature = "architectures", target_arch = "powerpc", target_arch = "powerpc64")))]
+        Arch::Ppc64 | Arch::Ppc64le => None,
+        #[cfg(any(feature = "architectures", target_arch = "powerpc", target_arch = "powerpc64"))]
+        Arch::Ppc => Some(&PPC),
+        #[cfg(not(any(feature = "architectures", target_arch = "powerpc", target_arch = "powerpc64")))]
+        Arch::Ppc => None,
+        #[cfg(any(feature = "architectures", target_arch = "s390x"))]
+        Arch::S390x => Some(&S390X),
+        #[cfg(not(any(feature = "architectures", target_arch = "s390x")))]
+        Arch::S390x => None,
+        #[cfg(any(feature = "architectures", target_arch = "s390x"))]
+        Arch::S390 => Some(&S390),
+        #[cfg(not(any(feature = "architectures", target_arch = "s390x")))]
+        Arch::S390 => None,
+        #[cfg(any(feature = "architectures", target_arch = "mips", target_arch = "mips64"))]
+        Arch::Mips | Arch::Mipsel => Some(&MIPS),
+        #[cfg(not(any(feature = "architectures", target_arch = "mips", target_arch = "mips64")))]
+        Arch::Mips | Arch::Mipsel => None,
+        #[cfg(any(feature = "architectures", target_arch = "mips", target_arch = "mips64"))]
+        Arch::Mips64 | Arch::Mipsel64 => Some(&MIPS64),
+        #[cfg(not(any(feature = "architectures", target_arch = "mips", target_arch = "mips64")))]
+        Arch::Mips64 | Arch::Mipsel64 => None,
+        #[cfg(any(feature = "architectures", target_arch = "mips", target_arch = "mips64"))]
+        Arch::Mips64n32 | Arch::Mipsel64n32 => Some(&MIPS64N32),
+        #[cfg(not(any(feature = "architectures", target_arch = "mips", target_arch = "mips64")))]
+        Arch::Mips64n32 | Arch::Mipsel64n32 => None,
+        #[cfg(feature = "architectures")]
+        Arch::Parisc => Some(&PARISC),
+        #[cfg(not(feature = "architectures"))]
+        Arch::Parisc => None,
+        #[cfg(feature = "architectures")]
+        Arch::Parisc64 => Some(&PARISC64),
+        #[cfg(not(feature = "architectures"))]
+        Arch::Parisc64 => None,
+        #[cfg(any(feature = "architectures", target_arch = "m68k"))]
+        Arch::M68k => Some(&M68K),
+        #[cfg(not(any(feature = "architectures", target_arch = "m68k")))]
+        Arch::M68k => None,
+        #[cfg(feature = "architectures")]
+        Arch::Sh | Arch::Sheb => Some(&SH),
+        #[cfg(not(feature = "architectures"))]
+        Arch::Sh | Arch::Sheb => None,
     }
 }
 
@@ -164,6 +206,7 @@ static ARM_CALLS: [Call; 430] = [
     call(0x1d5, 87, 6, 17), call(0x1d6, 194, 6, 19), call(0x1d7, 331, 7, 0), call(0xf0001, 20, 2, 2), call(0xf0002, 23, 1, 2), call(0xf0003, 491, 2, 4), call(0xf0004, 492, 2, 4), call(0xf0005, 379, 2, 6), call(0xf0006, 118, 4, 15),
 ];
 
+#[cfg(any(feature = "architectures", target_arch = "riscv32", target_arch = "riscv64"))]
 static RISCV64: Table = Table {
     calls: &RISCV64_CALLS,
     numbers: &[
@@ -174,6 +217,7 @@ static RISCV64: Table = Table {
     ],
 };
 
+#[cfg(any(feature = "architectures", target_arch = "riscv32", target_arch = "riscv64"))]
 static RISCV64_CALLS: [Call; 328] = [
     call(0x0, 168, 2, 6), call(0x1, 164, 2, 6), call(0x2, 169, 2, 6), call(0x3, 163, 2, 6), call(0x4, 165, 2, 6), call(0x5, 408, 2, 6), call(0x6, 203, 2, 6), call(0x7, 94, 2, 6), call(0x8, 154, 2, 6), call(0x9, 189, 2, 6), call(0xa, 85, 2, 6), call(0xb, 195, 2, 6), call(0xc, 197, 2, 6), call(0xd, 89, 2, 6), call(0xe, 320, 2, 6), call(0xf, 201, 2, 6), call(0x10, 92, 2, 6), call(0x11, 120, 2, 2), call(0x12, 200, 2, 6), call(0x13, 63, 2, 6), call(0x14, 55, 2, 6), call(0x15, 56, 2, 6), call(0x16, 58, 2, 6), call(0x17, 51, 1, 0), call(0x18, 53, 2, 6), call(0x19, 82, 1, 0), call(0x1a, 161, 2, 6), call(0x1b, 159, 2, 6), call(0x1c, 162, 2, 6), call(0x1d, 173, 1, 0), call(0x1e, 177, 2, 6), call(0x1f, 176, 2, 6), call(0x20, 90, 2, 0), call(0x21, 220, 2, 6), call(0x22, 218, 2, 6), call(0x23, 485, 2, 6), call(0x24, 446, 2, 6), call(0x25, 191, 2, 6), call(0x27, 482, 2, 2), call(0x28, 227, 1, 0), call(0x29, 279, 2, 4), call(0x2a, 255, 2, 2), call(0x2b, 434, 1, 0), call(0x2c, 101, 1, 0),
     call(0x2d, 475, 1, 0), call(0x2e, 105, 1, 0), call(0x2f, 72, 2, 6), call(0x30, 68, 2, 6), call(0x31, 27, 1, 0), call(0x32, 75, 1, 0), call(0x33, 31, 1, 0), call(0x34, 76, 1, 0), call(0x35, 77, 2, 6), call(0x36, 81, 2, 6), call(0x37, 79, 1, 0), call(0x38, 266, 2, 6), call(0x39, 44, 1, 0), call(0x3a, 499, 1, 0), call(0x3b, 278, 2, 6), call(0x3c, 305, 1, 0), call(0x3d, 122, 2, 4), call(0x3e, 202, 1, 0), call(0x3f, 307, 1, 0), call(0x40, 507, 1, 0), call(0x41, 312, 2, 0), call(0x42, 508, 2, 0), call(0x43, 287, 2, 2), call(0x44, 301, 2, 2), call(0x45, 288, 2, 6), call(0x46, 302, 2, 6), call(0x47, 369, 2, 2), call(0x48, 297, 2, 6), call(0x49, 284, 2, 6), call(0x4a, 420, 2, 6), call(0x4b, 502, 2, 6), call(0x4c, 428, 2, 6), call(0x4d, 457, 2, 6), call(0x4e, 311, 2, 6), call(0x4f, 254, 2, 6), call(0x50, 98, 1, 0), call(0x51, 447, 1, 0), call(0x52, 103, 1, 0), call(0x53, 84, 2, 0), call(0x54, 448, 2, 6), call(0x55, 468, 2, 6), call(0x56, 471, 2, 6), call(0x57, 469, 2, 6),
@@ -185,6 +229,7 @@ static RISCV64_CALLS: [Call; 328] = [
     call(0x1bc, 185, 5, 13), call(0x1bd, 184, 5, 13), call(0x1be, 186, 5, 13), call(0x1bf, 214, 5, 19), call(0x1c0, 292, 5, 15), call(0x1c1, 111, 5, 16), call(0x1c2, 375, 5, 17), call(0x1c3, 24, 6, 5), call(0x1c4, 78, 6, 6), call(0x1c5, 210, 6, 7), call(0x1c6, 112, 6, 7), call(0x1c7, 110, 6, 7), call(0x1c8, 108, 6, 7), call(0x1c9, 436, 6, 8), call(0x1ca, 193, 6, 8), call(0x1cb, 204, 6, 8), call(0x1cc, 206, 6, 8), call(0x1cd, 205, 6, 8), call(0x1ce, 242, 6, 10), call(0x1cf, 409, 6, 13), call(0x1d0, 155, 6, 13), call(0x1d1, 196, 6, 13), call(0x1d2, 321, 6, 13), call(0x1d3, 265, 6, 15), call(0x1d4, 86, 6, 17), call(0x1d5, 87, 6, 17), call(0x1d6, 194, 6, 19), call(0x1d7, 331, 7, 0),
 ];
 
+#[cfg(any(feature = "architectures", target_arch = "riscv32", target_arch = "riscv64"))]
 static RISCV32: Table = Table {
     calls: &RISCV32_CALLS,
     numbers: &[
@@ -195,6 +240,7 @@ static RISCV32: Table = Table {
     ],
 };
 
+#[cfg(any(feature = "architectures", target_arch = "riscv32", target_arch = "riscv64"))]
 static RISCV32_CALLS: [Call; 318] = [
     call(0x0, 168, 2, 6), call(0x1, 164, 2, 6), call(0x2, 169, 2, 6), call(0x3, 163, 2, 6), call(0x5, 408, 2, 6), call(0x6, 203, 2, 6), call(0x7, 94, 2, 6), call(0x8, 154, 2, 6), call(0x9, 189, 2, 6), call(0xa, 85, 2, 6), call(0xb, 195, 2, 6), call(0xc, 197, 2, 6), call(0xd, 89, 2, 6), call(0xe, 320, 2, 6), call(0xf, 201, 2, 6), call(0x10, 92, 2, 6), call(0x11, 120, 2, 2), call(0x12, 200, 2, 6), call(0x13, 63, 2, 6), call(0x14, 55, 2, 6), call(0x15, 56, 2, 6), call(0x16, 58, 2, 6), call(0x17, 51, 1, 0), call(0x18, 53, 2, 6), call(0x19, 83, 2, 4), call(0x1a, 161, 2, 6), call(0x1b, 159, 2, 6), call(0x1c, 162, 2, 6), call(0x1d, 173, 1, 0), call(0x1e, 177, 2, 6), call(0x1f, 176, 2, 6), call(0x20, 90, 2, 0), call(0x21, 220, 2, 6), call(0x22, 218, 2, 6), call(0x23, 485, 2, 6), call(0x24, 446, 2, 6), call(0x25, 191, 2, 6), call(0x27, 482, 2, 2), call(0x28, 227, 1, 0), call(0x29, 279, 2, 4), call(0x2a, 255, 2, 2), call(0x2b, 435, 2, 6), call(0x2c, 102, 2, 6), call(0x2d, 476, 2, 4),
     call(0x2e, 106, 2, 4), call(0x2f, 72, 2, 6), call(0x30, 68, 2, 6), call(0x31, 27, 1, 0), call(0x32, 75, 1, 0), call(0x33, 31, 1, 0), call(0x34, 76, 1, 0), call(0x35, 77, 2, 6), call(0x36, 81, 2, 6), call(0x37, 79, 1, 0), call(0x38, 266, 2, 6), call(0x39, 44, 1, 0), call(0x3a, 499, 1, 0), call(0x3b, 278, 2, 6), call(0x3c, 305, 1, 0), call(0x3d, 122, 2, 4), call(0x3e, 198, 6, 11), call(0x3f, 307, 1, 0), call(0x40, 507, 1, 0), call(0x41, 312, 2, 0), call(0x42, 508, 2, 0), call(0x43, 287, 2, 2), call(0x44, 301, 2, 2), call(0x45, 288, 2, 6), call(0x46, 302, 2, 6), call(0x47, 370, 2, 6), call(0x4a, 420, 2, 6), call(0x4b, 502, 2, 6), call(0x4c, 428, 2, 6), call(0x4d, 457, 2, 6), call(0x4e, 311, 2, 6), call(0x51, 447, 1, 0), call(0x52, 103, 1, 0), call(0x53, 84, 2, 0), call(0x54, 448, 2, 6), call(0x55, 468, 2, 6), call(0x59, 6, 1, 0), call(0x5a, 25, 2, 2), call(0x5b, 26, 2, 2), call(0x5c, 273, 1, 2), call(0x5d, 66, 1, 0), call(0x5e, 67, 2, 6), call(0x5f, 505, 2, 6), call(0x60, 378, 2, 6),
@@ -206,6 +252,7 @@ static RISCV32_CALLS: [Call; 318] = [
     call(0x1c5, 210, 6, 7), call(0x1c6, 112, 6, 7), call(0x1c7, 110, 6, 7), call(0x1c8, 108, 6, 7), call(0x1c9, 436, 6, 8), call(0x1ca, 193, 6, 8), call(0x1cb, 204, 6, 8), call(0x1cc, 206, 6, 8), call(0x1cd, 205, 6, 8), call(0x1ce, 242, 6, 10), call(0x1cf, 409, 6, 13), call(0x1d0, 155, 6, 13), call(0x1d1, 196, 6, 13), call(0x1d2, 321, 6, 13), call(0x1d3, 265, 6, 15), call(0x1d4, 86, 6, 17), call(0x1d5, 87, 6, 17), call(0x1d6, 194, 6, 19), call(0x1d7, 331, 7, 0),
 ];
 
+#[cfg(any(feature = "architectures", target_arch = "loongarch64"))]
 static LOONGARCH64: Table = Table {
     calls: &LOONGARCH64_CALLS,
     numbers: &[
@@ -216,6 +263,7 @@ static LOONGARCH64: Table = Table {
     ],
 };
 
+#[cfg(any(feature = "architectures", target_arch = "loongarch64"))]
 static LOONGARCH64_CALLS: [Call; 324] = [
     call(0x0, 168, 2, 6), call(0x1, 164, 2, 6), call(0x2, 169, 2, 6), call(0x3, 163, 2, 6), call(0x4, 165, 2, 6), call(0x5, 408, 2, 6), call(0x6, 203, 2, 6), call(0x7, 94, 2, 6), call(0x8, 154, 2, 6), call(0x9, 189, 2, 6), call(0xa, 85, 2, 6), call(0xb, 195, 2, 6), call(0xc, 197, 2, 6), call(0xd, 89, 2, 6), call(0xe, 320, 2, 6), call(0xf, 201, 2, 6), call(0x10, 92, 2, 6), call(0x11, 120, 2, 2), call(0x12, 200, 2, 6), call(0x13, 63, 2, 6), call(0x14, 55, 2, 6), call(0x15, 56, 2, 6), call(0x16, 58, 2, 6), call(0x17, 51, 1, 0), call(0x18, 53, 2, 6), call(0x19, 82, 1, 0), call(0x1a, 161, 2, 6), call(0x1b, 159, 2, 6), call(0x1c, 162, 2, 6), call(0x1d, 173, 1, 0), call(0x1e, 177, 2, 6), call(0x1f, 176, 2, 6), call(0x20, 90, 2, 0), call(0x21, 220, 2, 6), call(0x22, 218, 2, 6), call(0x23, 485, 2, 6), call(0x24, 446, 2, 6), call(0x25, 191, 2, 6), call(0x27, 482, 2, 2), call(0x28, 227, 1, 0), call(0x29, 279, 2, 4), call(0x2a, 255, 2, 2), call(0x2b, 434, 1, 0), call(0x2c, 101, 1, 0),
     call(0x2d, 475, 1, 0), call(0x2e, 105, 1, 0), call(0x2f, 72, 2, 6), call(0x30, 68, 2, 6), call(0x31, 27, 1, 0), call(0x32, 75, 1, 0), call(0x33, 31, 1, 0), call(0x34, 76, 1, 0), call(0x35, 77, 2, 6), call(0x36, 81, 2, 6), call(0x37, 79, 1, 0), call(0x38, 266, 2, 6), call(0x39, 44, 1, 0), call(0x3a, 499, 1, 0), call(0x3b, 278, 2, 6), call(0x3c, 305, 1, 0), call(0x3d, 122, 2, 4), call(0x3e, 202, 1, 0), call(0x3f, 307, 1, 0), call(0x40, 507, 1, 0), call(0x41, 312, 2, 0), call(0x42, 508, 2, 0), call(0x43, 287, 2, 2), call(0x44, 301, 2, 2), call(0x45, 288, 2, 6), call(0x46, 302, 2, 6), call(0x47, 369, 2, 2), call(0x48, 297, 2, 6), call(0x49, 284, 2, 6), call(0x4a, 420, 2, 6), call(0x4b, 502, 2, 6), call(0x4c, 428, 2, 6), call(0x4d, 457, 2, 6), call(0x4e, 311, 2, 6), call(0x4f, 254, 2, 6), call(0x50, 98, 1, 0), call(0x51, 447, 1, 0), call(0x52, 103, 1, 0), call(0x53, 84, 2, 0), call(0x54, 448, 2, 6), call(0x55, 468, 2, 6), call(0x56, 471, 2, 6), call(0x57, 469, 2, 6),
@@ -227,6 +275,7 @@ static LOONGARCH64_CALLS: [Call; 324] = [
     call(0x1bf, 214, 7, 0), call(0x1c0, 292, 5, 16), call(0x1c1, 111, 5, 19), call(0x1c2, 375, 5, 17), call(0x1c3, 24, 6, 5), call(0x1c4, 78, 6, 6), call(0x1c5, 210, 6, 7), call(0x1c6, 112, 6, 7), call(0x1c7, 110, 6, 7), call(0x1c8, 108, 6, 7), call(0x1c9, 436, 6, 8), call(0x1ca, 193, 6, 8), call(0x1cb, 204, 6, 8), call(0x1cc, 206, 6, 8), call(0x1cd, 205, 6, 8), call(0x1ce, 242, 6, 10), call(0x1cf, 409, 6, 13), call(0x1d0, 155, 6, 13), call(0x1d1, 196, 6, 13), call(0x1d2, 321, 6, 13), call(0x1d3, 265, 6, 15), call(0x1d4, 86, 6, 17), call(0x1d5, 87, 6, 17), call(0x1d6, 194, 6, 19), call(0x1d7, 331, 7, 0),
 ];
 
+#[cfg(any(feature = "architectures", target_arch = "powerpc", target_arch = "powerpc64"))]
 static PPC64: Table = Table {
     calls: &PPC64_CALLS,
     numbers: &[
@@ -237,6 +286,7 @@ static PPC64: Table = Table {
     ],
 };
 
+#[cfg(any(feature = "architectures", target_arch = "powerpc", target_arch = "powerpc64"))]
 static PPC64_CALLS: [Call; 424] = [
     call(0x0, 326, 2, 6), call(0x1, 66, 1, 0), call(0x2, 91, 1, 0), call(0x3, 307, 1, 0), call(0x4, 507, 1, 0), call(0x5, 262, 1, 0), call(0x6, 44, 1, 0), call(0x7, 506, 1, 0), call(0x8, 48, 1, 0), call(0x9, 190, 1, 0), call(0xa, 484, 1, 0), call(0xb, 64, 1, 0), call(0xc, 27, 1, 0), call(0xd, 459, 1, 0), call(0xe, 219, 1, 0), call(0xf, 28, 1, 0), call(0x10, 187, 1, 0), call(0x11, 19, 0, 0), call(0x12, 260, 1, 0), call(0x13, 202, 1, 0), call(0x14, 136, 1, 0), call(0x15, 227, 1, 0), call(0x16, 481, 1, 0), call(0x17, 406, 1, 0), call(0x18, 152, 1, 0), call(0x19, 438, 1, 0), call(0x1a, 299, 1, 0), call(0x1b, 10, 1, 0), call(0x1c, 257, 1, 0), call(0x1d, 268, 1, 0), call(0x1e, 494, 1, 0), call(0x1f, 439, 0, 0), call(0x20, 156, 0, 0), call(0x21, 5, 1, 0), call(0x22, 256, 1, 0), call(0x23, 104, 0, 0), call(0x24, 447, 1, 0), call(0x25, 183, 1, 0), call(0x26, 322, 1, 0), call(0x27, 217, 1, 0), call(0x28, 329, 1, 0), call(0x29, 51, 1, 0), call(0x2a, 277, 1, 0), call(0x2b, 473, 1, 0),
     call(0x2c, 295, 0, 0), call(0x2d, 21, 1, 0), call(0x2e, 385, 1, 0), call(0x2f, 127, 1, 0), call(0x30, 418, 1, 0), call(0x31, 125, 1, 0), call(0x32, 123, 1, 0), call(0x33, 6, 1, 0), call(0x34, 482, 2, 2), call(0x35, 199, 0, 0), call(0x36, 173, 1, 0), call(0x37, 82, 1, 0), call(0x38, 232, 0, 0), call(0x39, 392, 1, 0), call(0x3a, 479, 0, 0), call(0x3b, 259, 1, 0), call(0x3c, 480, 1, 0), call(0x3d, 31, 1, 0), call(0x3e, 493, 1, 0), call(0x3f, 52, 1, 0), call(0x40, 138, 1, 0), call(0x41, 135, 1, 0), call(0x42, 403, 1, 0), call(0x43, 416, 1, 0), call(0x44, 410, 1, 0), call(0x45, 431, 1, 0), call(0x46, 400, 1, 0), call(0x47, 394, 1, 0), call(0x48, 424, 1, 0), call(0x49, 421, 1, 0), call(0x4a, 389, 1, 0), call(0x4b, 402, 1, 0), call(0x4c, 145, 1, 0), call(0x4d, 146, 1, 0), call(0x4e, 151, 1, 0), call(0x4f, 405, 1, 0), call(0x50, 129, 1, 0), call(0x51, 387, 1, 0), call(0x52, 362, 1, 0), call(0x53, 445, 1, 0), call(0x54, 258, 1, 0), call(0x55, 310, 1, 0), call(0x56, 489, 1, 0),
@@ -250,6 +300,7 @@ static PPC64_CALLS: [Call; 424] = [
     call(0x1ae, 96, 5, 2), call(0x1af, 93, 5, 2), call(0x1b0, 95, 5, 2), call(0x1b1, 97, 5, 2), call(0x1b2, 275, 5, 3), call(0x1b3, 43, 5, 3), call(0x1b4, 45, 5, 9), call(0x1b5, 267, 5, 6), call(0x1b6, 274, 5, 6), call(0x1b7, 69, 5, 8), call(0x1b8, 291, 5, 10), call(0x1b9, 59, 5, 11), call(0x1ba, 228, 5, 12), call(0x1bb, 306, 5, 14), call(0x1bc, 185, 5, 13), call(0x1bd, 184, 5, 13), call(0x1be, 186, 5, 13), call(0x1c0, 292, 5, 15), call(0x1c1, 111, 5, 19), call(0x1c2, 375, 5, 17), call(0x1c3, 24, 6, 5), call(0x1c4, 78, 6, 6), call(0x1c5, 210, 6, 7), call(0x1c6, 112, 6, 7), call(0x1c7, 110, 6, 7), call(0x1c8, 108, 6, 7), call(0x1c9, 436, 6, 8), call(0x1ca, 193, 6, 8), call(0x1cb, 204, 6, 8), call(0x1cc, 206, 6, 8), call(0x1cd, 205, 6, 8), call(0x1ce, 242, 6, 10), call(0x1cf, 409, 6, 13), call(0x1d0, 155, 6, 13), call(0x1d1, 196, 6, 13), call(0x1d2, 321, 6, 13), call(0x1d3, 265, 6, 15), call(0x1d4, 86, 6, 17), call(0x1d5, 87, 6, 17), call(0x1d6, 194, 6, 19), call(0x1d7, 331, 7, 0),
 ];
 
+#[cfg(any(feature = "architectures", target_arch = "powerpc", target_arch = "powerpc64"))]
 static PPC: Table = Table {
     calls: &PPC_CALLS,
     numbers: &[
@@ -260,6 +311,7 @@ static PPC: Table = Table {
     ],
 };
 
+#[cfg(any(feature = "architectures", target_arch = "powerpc", target_arch = "powerpc64"))]
 static PPC_CALLS: [Call; 452] = [
     call(0x0, 326, 2, 6), call(0x1, 66, 1, 0), call(0x2, 91, 1, 0), call(0x3, 307, 1, 0), call(0x4, 507, 1, 0), call(0x5, 262, 1, 0), call(0x6, 44, 1, 0), call(0x7, 506, 1, 0), call(0x8, 48, 1, 0), call(0x9, 190, 1, 0), call(0xa, 484, 1, 0), call(0xb, 64, 1, 0), call(0xc, 27, 1, 0), call(0xd, 459, 1, 0), call(0xe, 219, 1, 0), call(0xf, 28, 1, 0), call(0x10, 187, 1, 0), call(0x11, 19, 0, 0), call(0x12, 260, 1, 0), call(0x13, 202, 1, 0), call(0x14, 136, 1, 0), call(0x15, 227, 1, 0), call(0x16, 481, 1, 0), call(0x17, 406, 1, 0), call(0x18, 152, 1, 0), call(0x19, 438, 1, 0), call(0x1a, 299, 1, 0), call(0x1b, 10, 1, 0), call(0x1c, 257, 1, 0), call(0x1d, 268, 1, 0), call(0x1e, 494, 1, 0), call(0x1f, 439, 0, 0), call(0x20, 156, 0, 0), call(0x21, 5, 1, 0), call(0x22, 256, 1, 0), call(0x23, 104, 0, 0), call(0x24, 447, 1, 0), call(0x25, 183, 1, 0), call(0x26, 322, 1, 0), call(0x27, 217, 1, 0), call(0x28, 329, 1, 0), call(0x29, 51, 1, 0), call(0x2a, 277, 1, 0), call(0x2b, 473, 1, 0),
     call(0x2c, 295, 0, 0), call(0x2d, 21, 1, 0), call(0x2e, 385, 1, 0), call(0x2f, 127, 1, 0), call(0x30, 418, 1, 0), call(0x31, 125, 1, 0), call(0x32, 123, 1, 0), call(0x33, 6, 1, 0), call(0x34, 482, 2, 2), call(0x35, 199, 0, 0), call(0x36, 173, 1, 0), call(0x37, 82, 1, 0), call(0x38, 232, 0, 0), call(0x39, 392, 1, 0), call(0x3a, 479, 0, 0), call(0x3b, 259, 1, 0), call(0x3c, 480, 1, 0), call(0x3d, 31, 1, 0), call(0x3e, 493, 1, 0), call(0x3f, 52, 1, 0), call(0x40, 138, 1, 0), call(0x41, 135, 1, 0), call(0x42, 403, 1, 0), call(0x43, 416, 1, 0), call(0x44, 410, 1, 0), call(0x45, 431, 1, 0), call(0x46, 400, 1, 0), call(0x47, 394, 1, 0), call(0x48, 424, 1, 0), call(0x49, 421, 1, 0), call(0x4a, 389, 1, 0), call(0x4b, 402, 1, 0), call(0x4c, 145, 1, 0), call(0x4d, 146, 1, 0), call(0x4e, 151, 1, 0), call(0x4f, 405, 1, 0), call(0x50, 129, 1, 0), call(0x51, 387, 1, 0), call(0x52, 362, 1, 0), call(0x53, 445, 1, 0), call(0x54, 258, 1, 0), call(0x55, 310, 1, 0), call(0x56, 489, 1, 0),
@@ -274,6 +326,7 @@ static PPC_CALLS: [Call; 452] = [
     call(0x1bb, 306, 5, 14), call(0x1bc, 185, 5, 13), call(0x1bd, 184, 5, 13), call(0x1be, 186, 5, 13), call(0x1c0, 292, 5, 15), call(0x1c1, 111, 5, 19), call(0x1c2, 375, 5, 17), call(0x1c3, 24, 6, 5), call(0x1c4, 78, 6, 6), call(0x1c5, 210, 6, 7), call(0x1c6, 112, 6, 7), call(0x1c7, 110, 6, 7), call(0x1c8, 108, 6, 7), call(0x1c9, 436, 6, 8), call(0x1ca, 193, 6, 8), call(0x1cb, 204, 6, 8), call(0x1cc, 206, 6, 8), call(0x1cd, 205, 6, 8), call(0x1ce, 242, 6, 10), call(0x1cf, 409, 6, 13), call(0x1d0, 155, 6, 13), call(0x1d1, 196, 6, 13), call(0x1d2, 321, 6, 13), call(0x1d3, 265, 6, 15), call(0x1d4, 86, 6, 17), call(0x1d5, 87, 6, 17), call(0x1d6, 194, 6, 19), call(0x1d7, 331, 7, 0),
 ];
 
+#[cfg(any(feature = "architectures", target_arch = "s390x"))]
 static S390X: Table = Table {
     calls: &S390X_CALLS,
     numbers: &[
@@ -284,6 +337,7 @@ static S390X: Table = Table {
     ],
 };
 
+#[cfg(any(feature = "architectures", target_arch = "s390x"))]
 static S390X_CALLS: [Call; 390] = [
     call(0x1, 66, 1, 0), call(0x2, 91, 1, 0), call(0x3, 307, 1, 0), call(0x4, 507, 1, 0), call(0x5, 262, 1, 0), call(0x6, 44, 1, 0), call(0x7, 326, 2, 6), call(0x8, 48, 1, 0), call(0x9, 190, 1, 0), call(0xa, 484, 1, 0), call(0xb, 64, 1, 0), call(0xc, 27, 1, 0), call(0xe, 219, 1, 0), call(0xf, 28, 1, 0), call(0x13, 202, 1, 0), call(0x14, 136, 1, 0), call(0x15, 227, 1, 0), call(0x16, 481, 1, 0), call(0x1a, 299, 1, 0), call(0x1b, 10, 1, 0), call(0x1d, 268, 1, 0), call(0x1e, 494, 1, 0), call(0x21, 5, 1, 0), call(0x22, 256, 1, 0), call(0x24, 447, 1, 0), call(0x25, 183, 1, 0), call(0x26, 322, 1, 0), call(0x27, 217, 1, 0), call(0x28, 329, 1, 0), call(0x29, 51, 1, 0), call(0x2a, 277, 1, 0), call(0x2b, 473, 1, 0), call(0x2d, 21, 1, 0), call(0x30, 418, 1, 0), call(0x33, 6, 1, 0), call(0x34, 482, 2, 2), call(0x36, 173, 1, 0), call(0x37, 82, 1, 0), call(0x39, 392, 1, 0), call(0x3c, 480, 1, 0), call(0x3d, 31, 1, 0), call(0x3e, 493, 1, 0), call(0x3f, 52, 1, 0), call(0x40, 138, 1, 0),
     call(0x41, 135, 1, 0), call(0x42, 403, 1, 0), call(0x43, 416, 1, 0), call(0x48, 424, 1, 0), call(0x49, 421, 1, 0), call(0x4a, 389, 1, 0), call(0x4b, 402, 1, 0), call(0x4d, 146, 1, 0), call(0x4e, 151, 1, 0), call(0x4f, 405, 1, 0), call(0x53, 445, 1, 0), call(0x55, 310, 1, 0), call(0x56, 489, 1, 0), call(0x57, 443, 1, 0), call(0x58, 313, 1, 0), call(0x59, 309, 1, 0), call(0x5a, 224, 1, 0), call(0x5b, 251, 1, 0), call(0x5c, 475, 1, 0), call(0x5d, 105, 1, 0), call(0x5e, 76, 1, 0), call(0x60, 139, 1, 0), call(0x61, 393, 1, 0), call(0x63, 434, 1, 0), call(0x64, 101, 1, 0), call(0x66, 426, 1, 0), call(0x67, 455, 1, 0), call(0x68, 390, 1, 0), call(0x69, 131, 1, 0), call(0x6a, 432, 1, 0), call(0x6b, 207, 1, 0), call(0x6c, 98, 1, 0), call(0x6e, 200, 2, 6), call(0x6f, 499, 1, 0), call(0x70, 157, 0, 0), call(0x72, 504, 1, 0), call(0x73, 442, 1, 0), call(0x74, 454, 1, 0), call(0x75, 178, 1, 0), call(0x76, 103, 1, 0), call(0x77, 423, 1, 0), call(0x78, 42, 1, 0), call(0x79, 380, 1, 0),
@@ -297,6 +351,7 @@ static S390X_CALLS: [Call; 390] = [
     call(0x1ce, 242, 6, 10), call(0x1cf, 409, 6, 13), call(0x1d0, 155, 6, 13), call(0x1d1, 196, 6, 13), call(0x1d2, 321, 6, 13), call(0x1d3, 265, 6, 15), call(0x1d4, 86, 6, 17), call(0x1d5, 87, 6, 17), call(0x1d6, 194, 6, 19), call(0x1d7, 331, 7, 0),
 ];
 
+#[cfg(any(feature = "architectures", target_arch = "s390x"))]
 static S390: Table = Table {
     calls: &S390_CALLS,
     numbers: &[
@@ -307,6 +362,7 @@ static S390: Table = Table {
     ],
 };
 
+#[cfg(any(feature = "architectures", target_arch = "s390x"))]
 static S390_CALLS: [Call; 438] = [
     call(0x1, 66, 1, 0), call(0x2, 91, 1, 0), call(0x3, 307, 1, 0), call(0x4, 507, 1, 0), call(0x5, 262, 1, 0), call(0x6, 44, 1, 0), call(0x7, 326, 2, 6), call(0x8, 48, 1, 0), call(0x9, 190, 1, 0), call(0xa, 484, 1, 0), call(0xb, 64, 1, 0), call(0xc, 27, 1, 0), call(0xd, 459, 1, 0), call(0xe, 219, 1, 0), call(0xf, 28, 1, 0), call(0x10, 187, 1, 0), call(0x13, 202, 1, 0), call(0x14, 136, 1, 0), call(0x15, 227, 1, 0), call(0x16, 481, 1, 0), call(0x17, 406, 1, 0), call(0x18, 152, 1, 0), call(0x19, 438, 1, 0), call(0x1a, 299, 1, 0), call(0x1b, 10, 1, 0), call(0x1d, 268, 1, 0), call(0x1e, 494, 1, 0), call(0x21, 5, 1, 0), call(0x22, 256, 1, 0), call(0x24, 447, 1, 0), call(0x25, 183, 1, 0), call(0x26, 322, 1, 0), call(0x27, 217, 1, 0), call(0x28, 329, 1, 0), call(0x29, 51, 1, 0), call(0x2a, 277, 1, 0), call(0x2b, 473, 1, 0), call(0x2d, 21, 1, 0), call(0x2e, 385, 1, 0), call(0x2f, 127, 1, 0), call(0x30, 418, 1, 0), call(0x31, 125, 1, 0), call(0x32, 123, 1, 0), call(0x33, 6, 1, 0),
     call(0x34, 482, 2, 2), call(0x36, 173, 1, 0), call(0x37, 82, 1, 0), call(0x39, 392, 1, 0), call(0x3c, 480, 1, 0), call(0x3d, 31, 1, 0), call(0x3e, 493, 1, 0), call(0x3f, 52, 1, 0), call(0x40, 138, 1, 0), call(0x41, 135, 1, 0), call(0x42, 403, 1, 0), call(0x43, 416, 1, 0), call(0x46, 400, 1, 0), call(0x47, 394, 1, 0), call(0x48, 424, 1, 0), call(0x49, 421, 1, 0), call(0x4a, 389, 1, 0), call(0x4b, 402, 1, 0), call(0x4c, 145, 1, 0), call(0x4d, 146, 1, 0), call(0x4e, 151, 1, 0), call(0x4f, 405, 1, 0), call(0x50, 129, 1, 0), call(0x51, 387, 1, 0), call(0x53, 445, 1, 0), call(0x55, 310, 1, 0), call(0x56, 489, 1, 0), call(0x57, 443, 1, 0), call(0x58, 313, 1, 0), call(0x59, 309, 1, 0), call(0x5a, 224, 1, 0), call(0x5b, 251, 1, 0), call(0x5c, 475, 1, 0), call(0x5d, 105, 1, 0), call(0x5e, 76, 1, 0), call(0x5f, 79, 1, 0), call(0x60, 139, 1, 0), call(0x61, 393, 1, 0), call(0x63, 434, 1, 0), call(0x64, 101, 1, 0), call(0x65, 174, 1, 0), call(0x66, 426, 1, 0), call(0x67, 455, 1, 0),
@@ -321,6 +377,7 @@ static S390_CALLS: [Call; 438] = [
     call(0x1c7, 110, 6, 7), call(0x1c8, 108, 6, 7), call(0x1c9, 436, 6, 8), call(0x1ca, 193, 6, 8), call(0x1cb, 204, 6, 8), call(0x1cc, 206, 6, 8), call(0x1cd, 205, 6, 8), call(0x1ce, 242, 6, 10), call(0x1cf, 409, 6, 13), call(0x1d0, 155, 6, 13), call(0x1d1, 196, 6, 13), call(0x1d2, 321, 6, 13), call(0x1d3, 265, 6, 15), call(0x1d4, 86, 6, 17), call(0x1d5, 87, 6, 17),
 ];
 
+#[cfg(any(feature = "architectures", target_arch = "mips", target_arch = "mips64"))]
 static MIPS: Table = Table {
     calls: &MIPS_CALLS,
     numbers: &[
@@ -331,6 +388,7 @@ static MIPS: Table = Table {
     ],
 };
 
+#[cfg(any(feature = "architectures", target_arch = "mips", target_arch = "mips64"))]
 static MIPS_CALLS: [Call; 437] = [
     call(0xfa0, 452, 1, 0), call(0xfa1, 66, 1, 0), call(0xfa2, 91, 1, 0), call(0xfa3, 307, 1, 0), call(0xfa4, 507, 1, 0), call(0xfa5, 262, 1, 0), call(0xfa6, 44, 1, 0), call(0xfa7, 506, 1, 0), call(0xfa8, 48, 1, 0), call(0xfa9, 190, 1, 0), call(0xfaa, 484, 1, 0), call(0xfab, 64, 1, 0), call(0xfac, 27, 1, 0), call(0xfad, 459, 1, 0), call(0xfae, 219, 1, 0), call(0xfaf, 28, 1, 0), call(0xfb0, 187, 1, 0), call(0xfb1, 19, 0, 0), call(0xfb3, 202, 1, 0), call(0xfb4, 136, 1, 0), call(0xfb5, 227, 1, 0), call(0xfb6, 481, 1, 0), call(0xfb7, 406, 1, 0), call(0xfb8, 152, 1, 0), call(0xfb9, 438, 1, 0), call(0xfba, 299, 1, 0), call(0xfbb, 10, 1, 0), call(0xfbd, 268, 1, 0), call(0xfbe, 494, 1, 0), call(0xfbf, 439, 0, 0), call(0xfc0, 156, 0, 0), call(0xfc1, 5, 1, 0), call(0xfc2, 256, 1, 0), call(0xfc3, 104, 0, 0), call(0xfc4, 447, 1, 0), call(0xfc5, 183, 1, 0), call(0xfc6, 322, 1, 0), call(0xfc7, 217, 1, 0), call(0xfc8, 329, 1, 0), call(0xfc9, 51, 1, 0), call(0xfca, 277, 1, 0), call(0xfcb, 473, 1, 0),
     call(0xfcc, 295, 0, 0), call(0xfcd, 21, 1, 0), call(0xfce, 385, 1, 0), call(0xfcf, 127, 1, 0), call(0xfd0, 418, 1, 0), call(0xfd1, 125, 1, 0), call(0xfd2, 123, 1, 0), call(0xfd3, 6, 1, 0), call(0xfd4, 482, 2, 2), call(0xfd5, 199, 0, 0), call(0xfd6, 173, 1, 0), call(0xfd7, 82, 1, 0), call(0xfd8, 232, 0, 0), call(0xfd9, 392, 1, 0), call(0xfda, 479, 0, 0), call(0xfdc, 480, 1, 0), call(0xfdd, 31, 1, 0), call(0xfde, 493, 1, 0), call(0xfdf, 52, 1, 0), call(0xfe0, 138, 1, 0), call(0xfe1, 135, 1, 0), call(0xfe2, 403, 1, 0), call(0xfe3, 416, 1, 0), call(0xfe4, 410, 1, 0), call(0xfe5, 431, 1, 0), call(0xfe6, 400, 1, 0), call(0xfe7, 394, 1, 0), call(0xfe8, 424, 1, 0), call(0xfe9, 421, 1, 0), call(0xfea, 389, 1, 0), call(0xfeb, 402, 1, 0), call(0xfec, 145, 1, 0), call(0xfed, 146, 1, 0), call(0xfee, 151, 1, 0), call(0xfef, 405, 1, 0), call(0xff0, 129, 1, 0), call(0xff1, 387, 1, 0), call(0xff3, 445, 1, 0), call(0xff5, 310, 1, 0), call(0xff6, 489, 1, 0), call(0xff7, 443, 1, 0),
@@ -345,6 +403,7 @@ static MIPS_CALLS: [Call; 437] = [
     call(0x1154, 45, 5, 9), call(0x1155, 267, 5, 6), call(0x1156, 274, 5, 6), call(0x1157, 69, 5, 8), call(0x1158, 291, 5, 10), call(0x1159, 59, 5, 11), call(0x115a, 228, 5, 12), call(0x115b, 306, 5, 14), call(0x115c, 185, 5, 13), call(0x115d, 184, 5, 13), call(0x115e, 186, 5, 13), call(0x1160, 292, 5, 15), call(0x1161, 111, 5, 19), call(0x1162, 375, 5, 17), call(0x1163, 24, 6, 5), call(0x1164, 78, 6, 6), call(0x1165, 210, 6, 7), call(0x1166, 112, 6, 7), call(0x1167, 110, 6, 7), call(0x1168, 108, 6, 7), call(0x1169, 436, 6, 8), call(0x116a, 193, 6, 8), call(0x116b, 204, 6, 8), call(0x116c, 206, 6, 8), call(0x116d, 205, 6, 8), call(0x116e, 242, 6, 10), call(0x116f, 409, 6, 13), call(0x1170, 155, 6, 13), call(0x1171, 196, 6, 13), call(0x1172, 321, 6, 13), call(0x1173, 265, 6, 15), call(0x1174, 86, 6, 17), call(0x1175, 87, 6, 17), call(0x1176, 194, 6, 19), call(0x1177, 331, 7, 0),
 ];
 
+#[cfg(any(feature = "architectures", target_arch = "mips", target_arch = "mips64"))]
 static MIPS64: Table = Table {
     calls: &MIPS64_CALLS,
     numbers: &[
@@ -355,6 +414,7 @@ static MIPS64: Table = Table {
     ],
 };
 
+#[cfg(any(feature = "architectures", target_arch = "mips", target_arch = "mips64"))]
 static MIPS64_CALLS: [Call; 373] = [
     call(0x1388, 307, 1, 0), call(0x1389, 507, 1, 0), call(0x138a, 262, 1, 0), call(0x138b, 44, 1, 0), call(0x138c, 432, 1, 0), call(0x138d, 98, 1, 0), call(0x138e, 207, 1, 0), call(0x138f, 283, 2, 0), call(0x1390, 202, 1, 0), call(0x1391, 224, 1, 0), call(0x1392, 231, 1, 0), call(0x1393, 251, 1, 0), call(0x1394, 21, 1, 0), call(0x1395, 332, 2, 2), call(0x1396, 334, 2, 2), call(0x1397, 173, 1, 0), call(0x1398, 287, 2, 2), call(0x1399, 301, 2, 2), call(0x139a, 312, 2, 0), call(0x139b, 508, 2, 0), call(0x139c, 5, 1, 0), call(0x139d, 277, 1, 0), call(0x139e, 1, 2, 0), call(0x139f, 359, 2, 0), call(0x13a0, 241, 2, 0), call(0x13a1, 247, 2, 0), call(0x13a2, 216, 2, 4), call(0x13a3, 209, 2, 4), call(0x13a4, 414, 2, 0), call(0x13a5, 411, 2, 0), call(0x13a6, 412, 2, 0), call(0x13a7, 51, 1, 0), call(0x13a8, 52, 1, 0), call(0x13a9, 268, 1, 0), call(0x13aa, 253, 2, 0), call(0x13ab, 131, 1, 0), call(0x13ac, 390, 1, 0), call(0x13ad, 10, 1, 0), call(0x13ae, 136, 1, 0), call(0x13af, 369, 2, 2),
     call(0x13b0, 425, 2, 0), call(0x13b1, 46, 2, 0), call(0x13b2, 3, 2, 0), call(0x13b3, 373, 2, 0), call(0x13b4, 315, 2, 0), call(0x13b5, 372, 2, 0), call(0x13b6, 318, 2, 0), call(0x13b7, 415, 2, 0), call(0x13b8, 17, 2, 0), call(0x13b9, 192, 2, 0), call(0x13ba, 148, 2, 0), call(0x13bb, 133, 2, 0), call(0x13bc, 427, 2, 0), call(0x13bd, 404, 2, 0), call(0x13be, 149, 2, 0), call(0x13bf, 42, 1, 0), call(0x13c0, 91, 1, 0), call(0x13c1, 64, 1, 0), call(0x13c2, 66, 1, 0), call(0x13c3, 504, 1, 0), call(0x13c4, 183, 1, 0), call(0x13c5, 483, 1, 0), call(0x13c6, 364, 2, 0), call(0x13c7, 365, 2, 0), call(0x13c8, 363, 2, 0), call(0x13c9, 413, 2, 0), call(0x13ca, 244, 2, 0), call(0x13cb, 246, 2, 0), call(0x13cc, 245, 2, 0), call(0x13cd, 243, 2, 0), call(0x13ce, 82, 1, 0), call(0x13cf, 90, 2, 0), call(0x13d0, 103, 1, 0), call(0x13d1, 84, 2, 0), call(0x13d2, 475, 1, 0), call(0x13d3, 105, 1, 0), call(0x13d4, 121, 2, 0), call(0x13d5, 120, 2, 2), call(0x13d6, 27, 1, 0), call(0x13d7, 75, 1, 0),
@@ -368,6 +428,7 @@ static MIPS64_CALLS: [Call; 373] = [
     call(0x1552, 193, 6, 8), call(0x1553, 204, 6, 8), call(0x1554, 206, 6, 8), call(0x1555, 205, 6, 8), call(0x1556, 242, 6, 10), call(0x1557, 409, 6, 13), call(0x1558, 155, 6, 13), call(0x1559, 196, 6, 13), call(0x155a, 321, 6, 13), call(0x155b, 265, 6, 15), call(0x155c, 86, 6, 17), call(0x155d, 87, 6, 17), call(0x155e, 194, 6, 19), call(0x155f, 331, 7, 0),
 ];
 
+#[cfg(any(feature = "architectures", target_arch = "mips", target_arch = "mips64"))]
 static MIPS64N32: Table = Table {
     calls: &MIPS64N32_CALLS,
     numbers: &[
@@ -378,6 +439,7 @@ static MIPS64N32: Table = Table {
     ],
 };
 
+#[cfg(any(feature = "architectures", target_arch = "mips", target_arch = "mips64"))]
 static MIPS64N32_CALLS: [Call; 394] = [
     call(0x1770, 307, 1, 0), call(0x1771, 507, 1, 0), call(0x1772, 262, 1, 0), call(0x1773, 44, 1, 0), call(0x1774, 432, 1, 0), call(0x1775, 98, 1, 0), call(0x1776, 207, 1, 0), call(0x1777, 283, 2, 0), call(0x1778, 202, 1, 0), call(0x1779, 224, 1, 0), call(0x177a, 231, 1, 0), call(0x177b, 251, 1, 0), call(0x177c, 21, 1, 0), call(0x177d, 332, 2, 2), call(0x177e, 334, 2, 2), call(0x177f, 173, 1, 0), call(0x1780, 287, 2, 2), call(0x1781, 301, 2, 2), call(0x1782, 312, 2, 0), call(0x1783, 508, 2, 0), call(0x1784, 5, 1, 0), call(0x1785, 277, 1, 0), call(0x1786, 1, 2, 0), call(0x1787, 359, 2, 0), call(0x1788, 241, 2, 0), call(0x1789, 247, 2, 0), call(0x178a, 216, 2, 4), call(0x178b, 209, 2, 4), call(0x178c, 414, 2, 0), call(0x178d, 411, 2, 0), call(0x178e, 412, 2, 0), call(0x178f, 51, 1, 0), call(0x1790, 52, 1, 0), call(0x1791, 268, 1, 0), call(0x1792, 253, 2, 0), call(0x1793, 131, 1, 0), call(0x1794, 390, 1, 0), call(0x1795, 10, 1, 0), call(0x1796, 136, 1, 0), call(0x1797, 369, 2, 2),
     call(0x1798, 425, 2, 0), call(0x1799, 46, 2, 0), call(0x179a, 3, 2, 0), call(0x179b, 373, 2, 0), call(0x179c, 315, 2, 0), call(0x179d, 372, 2, 0), call(0x179e, 318, 2, 0), call(0x179f, 415, 2, 0), call(0x17a0, 17, 2, 0), call(0x17a1, 192, 2, 0), call(0x17a2, 148, 2, 0), call(0x17a3, 133, 2, 0), call(0x17a4, 427, 2, 0), call(0x17a5, 404, 2, 0), call(0x17a6, 149, 2, 0), call(0x17a7, 42, 1, 0), call(0x17a8, 91, 1, 0), call(0x17a9, 64, 1, 0), call(0x17aa, 66, 1, 0), call(0x17ab, 504, 1, 0), call(0x17ac, 183, 1, 0), call(0x17ad, 483, 1, 0), call(0x17ae, 364, 2, 0), call(0x17af, 365, 2, 0), call(0x17b0, 363, 2, 0), call(0x17b1, 413, 2, 0), call(0x17b2, 244, 2, 0), call(0x17b3, 246, 2, 0), call(0x17b4, 245, 2, 0), call(0x17b5, 243, 2, 0), call(0x17b6, 82, 1, 0), call(0x17b7, 90, 2, 0), call(0x17b8, 103, 1, 0), call(0x17b9, 84, 2, 0), call(0x17ba, 475, 1, 0), call(0x17bb, 105, 1, 0), call(0x17bc, 121, 2, 0), call(0x17bd, 120, 2, 2), call(0x17be, 27, 1, 0), call(0x17bf, 75, 1, 0),
@@ -391,6 +453,7 @@ static MIPS64N32_CALLS: [Call; 394] = [
     call(0x1925, 267, 5, 6), call(0x1926, 274, 5, 6), call(0x1927, 69, 5, 8), call(0x1928, 291, 5, 10), call(0x1929, 59, 5, 11), call(0x192a, 228, 5, 12), call(0x192b, 306, 5, 14), call(0x192c, 185, 5, 13), call(0x192d, 184, 5, 13), call(0x192e, 186, 5, 13), call(0x1930, 292, 5, 15), call(0x1931, 111, 5, 19), call(0x1932, 375, 5, 17), call(0x1933, 24, 6, 5), call(0x1934, 78, 6, 6), call(0x1935, 210, 6, 7), call(0x1936, 112, 6, 7), call(0x1937, 110, 6, 7), call(0x1938, 108, 6, 7), call(0x1939, 436, 6, 8), call(0x193a, 193, 6, 8), call(0x193b, 204, 6, 8), call(0x193c, 206, 6, 8), call(0x193d, 205, 6, 8), call(0x193e, 242, 6, 10), call(0x193f, 409, 6, 13), call(0x1940, 155, 6, 13), call(0x1941, 196, 6, 13), call(0x1942, 321, 6, 13), call(0x1943, 265, 6, 15), call(0x1944, 86, 6, 17), call(0x1945, 87, 6, 17), call(0x1946, 194, 6, 19), call(0x1947, 331, 7, 0),
 ];
 
+#[cfg(feature = "architectures")]
 static PARISC: Table = Table {
     calls: &PARISC_CALLS,
     numbers: &[
@@ -401,6 +464,7 @@ static PARISC: Table = Table {
     ],
 };
 
+#[cfg(feature = "architectures")]
 static PARISC_CALLS: [Call; 407] = [
     call(0x0, 326, 2, 6), call(0x1, 66, 1, 0), call(0x2, 91, 1, 0), call(0x3, 307, 1, 0), call(0x4, 507, 1, 0), call(0x5, 262, 1, 0), call(0x6, 44, 1, 0), call(0x7, 506, 1, 0), call(0x8, 48, 1, 0), call(0x9, 190, 1, 0), call(0xa, 484, 1, 0), call(0xb, 64, 1, 0), call(0xc, 27, 1, 0), call(0xd, 459, 1, 0), call(0xe, 219, 1, 0), call(0xf, 28, 1, 0), call(0x10, 187, 1, 0), call(0x11, 425, 2, 0), call(0x12, 432, 1, 0), call(0x13, 202, 1, 0), call(0x14, 136, 1, 0), call(0x15, 227, 1, 0), call(0x16, 17, 2, 0), call(0x17, 406, 1, 0), call(0x18, 152, 1, 0), call(0x19, 438, 1, 0), call(0x1a, 299, 1, 0), call(0x1b, 10, 1, 0), call(0x1c, 98, 1, 0), call(0x1d, 268, 1, 0), call(0x1e, 494, 1, 0), call(0x1f, 46, 2, 0), call(0x20, 192, 2, 0), call(0x21, 5, 1, 0), call(0x22, 256, 1, 0), call(0x23, 3, 2, 0), call(0x24, 447, 1, 0), call(0x25, 183, 1, 0), call(0x26, 322, 1, 0), call(0x27, 217, 1, 0), call(0x28, 329, 1, 0), call(0x29, 51, 1, 0), call(0x2a, 277, 1, 0), call(0x2b, 473, 1, 0),
     call(0x2c, 148, 2, 0), call(0x2d, 21, 1, 0), call(0x2e, 385, 1, 0), call(0x2f, 127, 1, 0), call(0x30, 418, 1, 0), call(0x31, 125, 1, 0), call(0x32, 123, 1, 0), call(0x33, 6, 1, 0), call(0x34, 482, 2, 2), call(0x35, 133, 2, 0), call(0x36, 173, 1, 0), call(0x37, 82, 1, 0), call(0x38, 427, 2, 0), call(0x39, 392, 1, 0), call(0x3a, 368, 2, 0), call(0x3b, 483, 1, 0), call(0x3c, 480, 1, 0), call(0x3d, 31, 1, 0), call(0x3e, 493, 1, 0), call(0x3f, 52, 1, 0), call(0x40, 138, 1, 0), call(0x41, 135, 1, 0), call(0x42, 403, 1, 0), call(0x43, 279, 2, 4), call(0x44, 410, 1, 0), call(0x45, 431, 1, 0), call(0x46, 400, 1, 0), call(0x47, 394, 1, 0), call(0x48, 216, 2, 4), call(0x49, 421, 1, 0), call(0x4a, 389, 1, 0), call(0x4b, 402, 1, 0), call(0x4c, 145, 1, 0), call(0x4d, 146, 1, 0), call(0x4e, 151, 1, 0), call(0x4f, 405, 1, 0), call(0x50, 129, 1, 0), call(0x51, 387, 1, 0), call(0x52, 373, 2, 0), call(0x53, 445, 1, 0), call(0x54, 207, 1, 0), call(0x55, 310, 1, 0), call(0x56, 489, 1, 0),
@@ -414,6 +478,7 @@ static PARISC_CALLS: [Call; 407] = [
     call(0x1be, 186, 5, 13), call(0x1c0, 292, 5, 15), call(0x1c1, 111, 5, 19), call(0x1c2, 375, 5, 17), call(0x1c3, 24, 6, 5), call(0x1c4, 78, 6, 6), call(0x1c5, 210, 6, 7), call(0x1c6, 112, 6, 7), call(0x1c7, 110, 6, 7), call(0x1c8, 108, 6, 7), call(0x1c9, 436, 6, 8), call(0x1ca, 193, 6, 8), call(0x1cb, 204, 6, 8), call(0x1cc, 206, 6, 8), call(0x1cd, 205, 6, 8), call(0x1ce, 242, 6, 10), call(0x1cf, 409, 6, 13), call(0x1d0, 155, 6, 13), call(0x1d1, 196, 6, 13), call(0x1d2, 321, 6, 13), call(0x1d3, 265, 6, 15), call(0x1d4, 86, 6, 17), call(0x1d5, 87, 6, 17), call(0x1d6, 194, 6, 19), call(0x1d7, 331, 7, 0),
 ];
 
+#[cfg(feature = "architectures")]
 static PARISC64: Table = Table {
     calls: &PARISC64_CALLS,
     numbers: &[
@@ -424,6 +489,7 @@ static PARISC64: Table = Table {
     ],
 };
 
+#[cfg(feature = "architectures")]
 static PARISC64_CALLS: [Call; 384] = [
     call(0x0, 326, 2, 6), call(0x1, 66, 1, 0), call(0x2, 91, 1, 0), call(0x3, 307, 1, 0), call(0x4, 507, 1, 0), call(0x5, 262, 1, 0), call(0x6, 44, 1, 0), call(0x7, 506, 1, 0), call(0x8, 48, 1, 0), call(0x9, 190, 1, 0), call(0xa, 484, 1, 0), call(0xb, 64, 1, 0), call(0xc, 27, 1, 0), call(0xd, 459, 1, 0), call(0xe, 219, 1, 0), call(0xf, 28, 1, 0), call(0x10, 187, 1, 0), call(0x11, 425, 2, 0), call(0x12, 432, 1, 0), call(0x13, 202, 1, 0), call(0x14, 136, 1, 0), call(0x15, 227, 1, 0), call(0x16, 17, 2, 0), call(0x17, 406, 1, 0), call(0x18, 152, 1, 0), call(0x19, 438, 1, 0), call(0x1a, 299, 1, 0), call(0x1b, 10, 1, 0), call(0x1c, 98, 1, 0), call(0x1d, 268, 1, 0), call(0x1e, 494, 1, 0), call(0x1f, 46, 2, 0), call(0x20, 192, 2, 0), call(0x21, 5, 1, 0), call(0x22, 256, 1, 0), call(0x23, 3, 2, 0), call(0x24, 447, 1, 0), call(0x25, 183, 1, 0), call(0x26, 322, 1, 0), call(0x27, 217, 1, 0), call(0x28, 329, 1, 0), call(0x29, 51, 1, 0), call(0x2a, 277, 1, 0), call(0x2b, 473, 1, 0),
     call(0x2c, 148, 2, 0), call(0x2d, 21, 1, 0), call(0x2e, 385, 1, 0), call(0x2f, 127, 1, 0), call(0x30, 418, 1, 0), call(0x31, 125, 1, 0), call(0x32, 123, 1, 0), call(0x33, 6, 1, 0), call(0x34, 482, 2, 2), call(0x35, 133, 2, 0), call(0x36, 173, 1, 0), call(0x37, 82, 1, 0), call(0x38, 427, 2, 0), call(0x39, 392, 1, 0), call(0x3a, 368, 2, 0), call(0x3b, 483, 1, 0), call(0x3c, 480, 1, 0), call(0x3d, 31, 1, 0), call(0x3e, 493, 1, 0), call(0x3f, 52, 1, 0), call(0x40, 138, 1, 0), call(0x41, 135, 1, 0), call(0x42, 403, 1, 0), call(0x43, 279, 2, 4), call(0x44, 410, 1, 0), call(0x45, 431, 1, 0), call(0x46, 400, 1, 0), call(0x47, 394, 1, 0), call(0x48, 216, 2, 4), call(0x49, 421, 1, 0), call(0x4a, 389, 1, 0), call(0x4b, 402, 1, 0), call(0x4c, 145, 1, 0), call(0x4d, 146, 1, 0), call(0x4e, 151, 1, 0), call(0x4f, 405, 1, 0), call(0x50, 129, 1, 0), call(0x51, 387, 1, 0), call(0x52, 373, 2, 0), call(0x53, 445, 1, 0), call(0x54, 207, 1, 0), call(0x55, 310, 1, 0), call(0x57, 443, 1, 0),
@@ -437,6 +503,7 @@ static PARISC64_CALLS: [Call; 384] = [
     call(0x1d5, 87, 6, 17), call(0x1d6, 194, 6, 19), call(0x1d7, 331, 7, 0),
 ];
 
+#[cfg(any(feature = "architectures", target_arch = "m68k"))]
 static M68K: Table = Table {
     calls: &M68K_CALLS,
     numbers: &[
@@ -447,6 +514,7 @@ static M68K: Table = Table {
     ],
 };
 
+#[cfg(any(feature = "architectures", target_arch = "m68k"))]
 static M68K_CALLS: [Call; 443] = [
     call(0x0, 326, 2, 6), call(0x1, 66, 1, 0), call(0x2, 91, 1, 0), call(0x3, 307, 1, 0), call(0x4, 507, 1, 0), call(0x5, 262, 1, 0), call(0x6, 44, 1, 0), call(0x7, 506, 1, 0), call(0x8, 48, 1, 0), call(0x9, 190, 1, 0), call(0xa, 484, 1, 0), call(0xb, 64, 1, 0), call(0xc, 27, 1, 0), call(0xd, 459, 1, 0), call(0xe, 219, 1, 0), call(0xf, 28, 1, 0), call(0x10, 29, 2, 2), call(0x12, 260, 1, 0), call(0x13, 202, 1, 0), call(0x14, 136, 1, 0), call(0x15, 227, 1, 0), call(0x16, 481, 1, 0), call(0x17, 406, 1, 0), call(0x18, 152, 1, 0), call(0x19, 438, 1, 0), call(0x1a, 299, 1, 0), call(0x1b, 10, 1, 0), call(0x1c, 257, 1, 0), call(0x1d, 268, 1, 0), call(0x1e, 494, 1, 0), call(0x21, 5, 1, 0), call(0x22, 256, 1, 0), call(0x24, 447, 1, 0), call(0x25, 183, 1, 0), call(0x26, 322, 1, 0), call(0x27, 217, 1, 0), call(0x28, 329, 1, 0), call(0x29, 51, 1, 0), call(0x2a, 277, 1, 0), call(0x2b, 473, 1, 0), call(0x2d, 21, 1, 0), call(0x2e, 385, 1, 0), call(0x2f, 127, 1, 0), call(0x30, 418, 1, 0),
     call(0x31, 125, 1, 0), call(0x32, 123, 1, 0), call(0x33, 6, 1, 0), call(0x34, 482, 2, 2), call(0x36, 173, 1, 0), call(0x37, 82, 1, 0), call(0x39, 392, 1, 0), call(0x3c, 480, 1, 0), call(0x3d, 31, 1, 0), call(0x3e, 493, 1, 0), call(0x3f, 52, 1, 0), call(0x40, 138, 1, 0), call(0x41, 135, 1, 0), call(0x42, 403, 1, 0), call(0x43, 416, 1, 0), call(0x44, 410, 1, 0), call(0x45, 431, 1, 0), call(0x46, 400, 1, 0), call(0x47, 394, 1, 0), call(0x48, 424, 1, 0), call(0x49, 421, 1, 0), call(0x4a, 389, 1, 0), call(0x4b, 402, 1, 0), call(0x4c, 145, 1, 0), call(0x4d, 146, 1, 0), call(0x4e, 151, 1, 0), call(0x4f, 405, 1, 0), call(0x50, 129, 1, 0), call(0x51, 387, 1, 0), call(0x52, 362, 1, 0), call(0x53, 445, 1, 0), call(0x54, 258, 1, 0), call(0x55, 310, 1, 0), call(0x56, 489, 1, 0), call(0x57, 443, 1, 0), call(0x58, 313, 1, 0), call(0x59, 309, 1, 0), call(0x5a, 224, 1, 0), call(0x5b, 251, 1, 0), call(0x5c, 475, 1, 0), call(0x5d, 105, 1, 0), call(0x5e, 76, 1, 0), call(0x5f, 79, 1, 0),
@@ -461,6 +529,7 @@ static M68K_CALLS: [Call; 443] = [
     call(0x1c3, 24, 6, 5), call(0x1c4, 78, 6, 6), call(0x1c5, 210, 6, 7), call(0x1c6, 112, 6, 7), call(0x1c7, 110, 6, 7), call(0x1c8, 108, 6, 7), call(0x1c9, 436, 6, 8), call(0x1ca, 193, 6, 8), call(0x1cb, 204, 6, 8), call(0x1cc, 206, 6, 8), call(0x1cd, 205, 6, 8), call(0x1ce, 242, 6, 10), call(0x1cf, 409, 6, 13), call(0x1d0, 155, 6, 13), call(0x1d1, 196, 6, 13), call(0x1d2, 321, 6, 13), call(0x1d3, 265, 6, 15), call(0x1d4, 86, 6, 17), call(0x1d5, 87, 6, 17), call(0x1d6, 194, 6, 19), call(0x1d7, 331, 7, 0),
 ];
 
+#[cfg(feature = "architectures")]
 static SH: Table = Table {
     calls: &SH_CALLS,
     numbers: &[
@@ -471,6 +540,7 @@ static SH: Table = Table {
     ],
 };
 
+#[cfg(feature = "architectures")]
 static SH_CALLS: [Call; 436] = [
     call(0x0, 326, 2, 6), call(0x1, 66, 1, 0), call(0x2, 91, 1, 0), call(0x3, 307, 1, 0), call(0x4, 507, 1, 0), call(0x5, 262, 1, 0), call(0x6, 44, 1, 0), call(0x7, 506, 1, 0), call(0x8, 48, 1, 0), call(0x9, 190, 1, 0), call(0xa, 484, 1, 0), call(0xb, 64, 1, 0), call(0xc, 27, 1, 0), call(0xd, 459, 1, 0), call(0xe, 219, 1, 0), call(0xf, 28, 1, 0), call(0x10, 187, 1, 0), call(0x12, 260, 1, 0), call(0x13, 202, 1, 0), call(0x14, 136, 1, 0), call(0x15, 227, 1, 0), call(0x16, 481, 1, 0), call(0x17, 406, 1, 0), call(0x18, 152, 1, 0), call(0x19, 438, 1, 0), call(0x1a, 299, 1, 0), call(0x1b, 10, 1, 0), call(0x1c, 257, 1, 0), call(0x1d, 268, 1, 0), call(0x1e, 494, 1, 0), call(0x21, 5, 1, 0), call(0x22, 256, 1, 0), call(0x24, 447, 1, 0), call(0x25, 183, 1, 0), call(0x26, 322, 1, 0), call(0x27, 217, 1, 0), call(0x28, 329, 1, 0), call(0x29, 51, 1, 0), call(0x2a, 277, 1, 0), call(0x2b, 473, 1, 0), call(0x2d, 21, 1, 0), call(0x2e, 385, 1, 0), call(0x2f, 127, 1, 0), call(0x30, 418, 1, 0),
     call(0x31, 125, 1, 0), call(0x32, 123, 1, 0), call(0x33, 6, 1, 0), call(0x34, 482, 2, 2), call(0x36, 173, 1, 0), call(0x37, 82, 1, 0), call(0x39, 392, 1, 0), call(0x3c, 480, 1, 0), call(0x3d, 31, 1, 0), call(0x3e, 493, 1, 0), call(0x3f, 52, 1, 0), call(0x40, 138, 1, 0), call(0x41, 135, 1, 0), call(0x42, 403, 1, 0), call(0x43, 416, 1, 0), call(0x44, 410, 1, 0), call(0x45, 431, 1, 0), call(0x46, 400, 1, 0), call(0x47, 394, 1, 0), call(0x48, 424, 1, 0), call(0x49, 421, 1, 0), call(0x4a, 389, 1, 0), call(0x4b, 402, 1, 0), call(0x4c, 145, 1, 0), call(0x4d, 146, 1, 0), call(0x4e, 151, 1, 0), call(0x4f, 405, 1, 0), call(0x50, 129, 1, 0), call(0x51, 387, 1, 0), call(0x53, 445, 1, 0), call(0x54, 258, 1, 0), call(0x55, 310, 1, 0), call(0x56, 489, 1, 0), call(0x57, 443, 1, 0), call(0x58, 313, 1, 0), call(0x59, 309, 1, 0), call(0x5a, 224, 1, 0), call(0x5b, 251, 1, 0), call(0x5c, 475, 1, 0), call(0x5d, 105, 1, 0), call(0x5e, 76, 1, 0), call(0x5f, 79, 1, 0), call(0x60, 139, 1, 0),

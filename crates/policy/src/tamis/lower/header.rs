@@ -1,6 +1,6 @@
 //! Selection of the architectures of a policy.
 
-use tamis_abi::Arch;
+use tamis_abi::{Arch, syscall};
 use tamis_diag::{Diagnostic, Span};
 
 use super::stated_twice;
@@ -51,6 +51,14 @@ pub(super) fn selection(
         seen.push(*arch);
         is_new
     });
+    if let Some(missing) = arches.iter().find(|arch| !syscall::has_table(**arch)) {
+        let diagnostic = without_table(*missing);
+        sink.report(match stated {
+            Some(span) => diagnostic.label(span, "stated here"),
+            None => diagnostic,
+        });
+        return None;
+    }
     if arches.is_empty() && !sink.is_finished() && stated.is_none() {
         sink.report(
             Diagnostic::error(code::UNKNOWN_ARCH, "the policy has no architecture")
@@ -58,6 +66,14 @@ pub(super) fn selection(
         );
     }
     (!arches.is_empty()).then_some(Selection { arches, stated })
+}
+
+/// The error for an architecture whose tables were left out.
+fn without_table(arch: Arch) -> Diagnostic {
+    let message = format!("the calls of {arch} are not in this program");
+    Diagnostic::error(code::UNKNOWN_ARCH, message)
+        .note("it was built for x86_64, aarch64 and its own machine")
+        .help("build it with the feature `architectures` of the crate `tamis`")
 }
 
 /// Whether two lists contain the same architectures in any order.
