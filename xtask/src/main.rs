@@ -10,11 +10,12 @@ mod kernels;
 mod programs;
 mod release;
 mod selftests;
+mod slim;
 mod tidy;
 
 /// The tasks, for messages.
 const TASKS: &str =
-    "codegen, counts, dist, doctor, exec, kernels, release, selftests, tidy, vectors";
+    "codegen, counts, dist, doctor, exec, kernels, release, selftests, slim, tidy, vectors";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -36,6 +37,7 @@ fn run(mut args: impl Iterator<Item = String>) -> anyhow::Result<()> {
         Some("kernels") => kernels::run(args),
         Some("release") => release::run(args),
         Some("selftests") => selftests::run(args),
+        Some("slim") => slim::run(),
         Some("tidy") => tidy::run(args),
         Some("vectors") => selftests::vectors::run(),
         Some(other) => anyhow::bail!("unknown task `{other}`; tasks: {TASKS}"),
