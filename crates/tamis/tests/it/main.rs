@@ -39,6 +39,7 @@ mod learned;
 mod limits;
 mod lint;
 mod live;
+mod migrating;
 mod oci_apply;
 mod patch_table;
 mod paths;
