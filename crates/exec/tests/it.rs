@@ -11,7 +11,8 @@ use std::process::{Command, ExitCode, Output, Stdio};
 
 use tamis_bpf::{Insn, Op, Program, Test};
 use tamis_kernel::NATIVE_ENDIAN;
-use tamis_testkit::{harness, skip};
+use tamis_testkit::skip::Need;
+use tamis_testkit::{compiled, harness, skip};
 
 fn main() -> ExitCode {
     harness::main()
@@ -71,6 +72,26 @@ fn the_command_is_the_same_process_under_the_filters() {
     let told = String::from_utf8(output.stdout).unwrap();
     let expected = format!("{pid}\nNoNewPrivs:\t1\nSeccomp_filters:\t2\nown\n");
     assert_eq!(told, expected);
+}
+
+#[test]
+fn an_agent_runs_under_the_filter_of_its_policy() {
+    const SCRIPT: &str = "\
+import errno, socket
+def answer(*numbers):
+    try:
+        return socket.socket(*numbers).close() or 0
+    except OSError as error:
+        return errno.errorcode[error.errno]
+print(answer(38, 5, 0), answer(1, 1, 0), answer(2, 1, 0))";
+    skip::unless_live();
+    skip::unless_runs(Need::Workloads, "python3", &["--version"]);
+    let program = compiled::embedded("agent", &[("network", "unix")]);
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exec-agent.bpf");
+    fs::write(&path, program.to_bytes()).unwrap();
+    let (code, answers, error) = output(&[&path], &["--", "python3", "-c", SCRIPT]);
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    assert_eq!(answers, "EAFNOSUPPORT 0 EAFNOSUPPORT\n");
 }
 
 #[test]

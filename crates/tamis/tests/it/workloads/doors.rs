@@ -159,6 +159,24 @@ fn podman_takes_it_as_a_profile() {
 
 #[test]
 fn systemd_starts_a_service_under_it() {
+    let script = format!("/usr/bin/python3 {SHARED}/probe.py <{SHARED}/lines >{SHARED}/answers");
+    let line = format!("{SHARED}/tamis exec -p {SHARED}/agent.bpf -- /bin/sh -c \"{script}\"");
+    answers_in_systemd(&line);
+}
+
+/// The transient service writes to a pipe, which the service that starts it reads to its end.
+#[test]
+fn systemd_run_starts_a_command_under_it() {
+    let inner = format!("exec /usr/bin/python3 {SHARED}/probe.py <{SHARED}/lines >{SHARED}/pipe");
+    let command = format!("{SHARED}/tamis exec -p {SHARED}/agent.bpf -- /bin/sh -c '{inner}'");
+    let script = format!(
+        "mkfifo {SHARED}/pipe; systemd-run -q {command}; cat {SHARED}/pipe >{SHARED}/answers"
+    );
+    answers_in_systemd(&format!("/bin/sh -c \"{script}\""));
+}
+
+/// A service of the machine's systemd with this command, which writes the answers to a file.
+fn answers_in_systemd(line: &str) {
     const LIMIT: Duration = Duration::from_secs(120);
     let systemd = crate::harden::systemd();
     let folder = Scratch::new("service").expect("a folder");
@@ -167,8 +185,6 @@ fn systemd_starts_a_service_under_it() {
     tamis_testkit::child::copy_program(TAMIS, place.join("tamis"));
     fs::write(place.join("probe.py"), PROBE).expect("a file");
     fs::write(place.join("lines"), lines()).expect("a file");
-    let script = format!("/usr/bin/python3 {SHARED}/probe.py <{SHARED}/lines >{SHARED}/answers");
-    let line = format!("{SHARED}/tamis exec -p {SHARED}/agent.bpf -- /bin/sh -c \"{script}\"");
     let unit = Unit {
         text: format!("ExecStart=\nExecStart={line}\nType=oneshot\n"),
         drop_ins: Vec::new(),
