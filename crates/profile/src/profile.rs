@@ -171,6 +171,7 @@ impl Profile {
         calls.map(|((arch, nr), call)| (*arch, *nr, call))
     }
 
+    #[cfg(feature = "formats")]
     pub(crate) fn calls_mut(&mut self) -> impl Iterator<Item = &mut Call> {
         self.calls.values_mut()
     }
@@ -266,6 +267,7 @@ impl Profile {
 
     /// Takes the maximum of all counts, which only grow during a run: for two profiles of the same runs, this is the
     /// later one. Associative, commutative and idempotent.
+    #[cfg(feature = "formats")]
     pub(crate) fn join(&mut self, other: &Profile) {
         for ((arch, nr), call) in &other.calls {
             let joined = self.call_mut(*arch, *nr);
@@ -288,6 +290,7 @@ fn add(count: &mut u64, more: u64) {
     *count = count.saturating_add(more);
 }
 
+#[cfg(feature = "formats")]
 fn raise(count: &mut u64, other: u64) {
     *count = (*count).max(other);
 }

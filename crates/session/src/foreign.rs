@@ -77,6 +77,7 @@ pub(crate) fn binary_refusal(input: &Input, invalid: Option<&InvalidProgram>) ->
 }
 
 /// The error for a binary file in place of a profile.
+#[cfg(feature = "languages")]
 pub(crate) fn profile_refusal(input: &Input) -> Error {
     let what = by_beginning(&input.bytes, &BEGINNINGS).unwrap_or("binary data");
     let name = on_one_line(&input.name);
@@ -101,9 +102,16 @@ fn is_script(text: &str) -> bool {
 }
 
 /// Whether a text parses as a profile with calls.
+#[cfg(feature = "languages")]
 fn is_profile(source: SourceId, sources: &Sources, arch: Arch) -> bool {
     let profile = tamis_profile::read(sources, source, arch).profile;
     profile.is_some_and(|profile| profile.calls().next().is_some())
+}
+
+/// Without readers of profiles no text is one.
+#[cfg(not(feature = "languages"))]
+fn is_profile(_: SourceId, _: &Sources, _: Arch) -> bool {
+    false
 }
 
 fn refusal(name: &str, what: Option<&str>) -> Error {

@@ -136,19 +136,7 @@ fn policy(
         // Ignored settings would still yield a filter, a wrong one.
         return Err(Error::diagnostic(diagnostic, sources));
     }
-    let mut frequency: Option<Profile> = None;
-    for source in read.frequencies {
-        let reading = tamis_profile::read(&sources, source, options.call_arch());
-        let Some(profile) = reading.profile else {
-            // The file may be confidential, so its lines are not shown.
-            let message = format!("{} is no table of calls and counts", sources.name(source));
-            let diagnostic = Diagnostic::error(code::MINIJAIL_INCLUDE, message)
-                .help("remove the `@frequency` that names it");
-            return Err(Error::diagnostic(diagnostic, sources));
-        };
-        warnings.extend(reading.diagnostics);
-        frequency.get_or_insert_default().merge(&profile);
-    }
+    let frequency = counted(&read.frequencies, &sources, options, &mut warnings)?;
     Ok(Policy {
         name,
         kind,
@@ -162,6 +150,41 @@ fn policy(
         known_until: read.known_until,
         selection: read.selection,
     })
+}
+
+/// The counts of the files that a policy names; warnings are added.
+#[cfg(feature = "languages")]
+fn counted(
+    files: &[SourceId],
+    sources: &Sources,
+    options: &LoadOptions,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<Option<Profile>, Error> {
+    let mut counted: Option<Profile> = None;
+    for source in files {
+        let reading = tamis_profile::read(sources, *source, options.call_arch());
+        let Some(profile) = reading.profile else {
+            // The file may be confidential, so its lines are not shown.
+            let message = format!("{} is no table of calls and counts", sources.name(*source));
+            let diagnostic = Diagnostic::error(code::MINIJAIL_INCLUDE, message)
+                .help("remove the `@frequency` that names it");
+            return Err(Error::diagnostic(diagnostic, sources.clone()));
+        };
+        warnings.extend(reading.diagnostics);
+        counted.get_or_insert_default().merge(&profile);
+    }
+    Ok(counted)
+}
+
+/// The language of tamis names no files of counts.
+#[cfg(not(feature = "languages"))]
+fn counted(
+    _: &[SourceId],
+    _: &Sources,
+    _: &LoadOptions,
+    _: &mut Vec<Diagnostic>,
+) -> Result<Option<Profile>, Error> {
+    Ok(None)
 }
 
 fn raw(input: Input, certainty: Certainty, options: &LoadOptions) -> Result<NamedProgram, Error> {
