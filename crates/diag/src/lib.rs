@@ -23,4 +23,4 @@ pub mod yaml;
 pub use code::Code;
 pub use cursor::Cursor;
 pub use diagnostic::{Diagnostic, Label, Severity, sort_by_place};
-pub use source::{SourceId, Sources, Span};
+pub use source::{Source, SourceId, Sources, Span};

@@ -73,6 +73,17 @@ pub struct Source {
     is_ascii: bool,
 }
 
+impl Source {
+    /// The line of this number, from 1, with its newline, and its place in the text; `None` beyond the last line.
+    pub fn line(&self, number: u32) -> Option<(usize, &str)> {
+        let index = number.checked_sub(1)? as usize;
+        let start = *self.line_starts.get(index)? as usize;
+        let next = self.line_starts.get(index + 1);
+        let end = next.map_or(self.text.len(), |next| *next as usize);
+        (start < end).then(|| (start, &self.text[start..end]))
+    }
+}
+
 /// All texts of one run, in the order of reading.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
@@ -88,7 +99,7 @@ impl Sources {
     /// Registers a text. The caller must reject texts of 4 GiB or more: offsets have 32 bits.
     pub fn add(&mut self, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> SourceId {
         let text: Arc<str> = text.into();
-        let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let newlines = text.match_indices('\n');
         let line_starts = std::iter::once(0)
             .chain(newlines.map(|(at, _)| at as u32 + 1))
             .collect();
@@ -164,6 +175,20 @@ mod tests {
         };
         assert_eq!(sources.snippet(span), "!");
         assert_eq!(sources.position(span), Position { line: 2, column: 4 });
+    }
+
+    #[test]
+    fn lines_have_numbers_from_1() {
+        let mut sources = Sources::new();
+        let source = sources.add("a", "x\n\nyz");
+        let line = |number| sources.get(source).line(number);
+        assert_eq!(
+            [line(1), line(2), line(3)],
+            [Some((0, "x\n")), Some((2, "\n")), Some((3, "yz"))]
+        );
+        assert_eq!([line(0), line(4)], [None, None]);
+        let ended = sources.add("b", "x\n");
+        assert_eq!(sources.get(ended).line(2), None);
     }
 
     #[test]

@@ -9,10 +9,9 @@ use tamis_rules::Origin;
 
 /// The word at an origin; `None` if its text is not among the sources.
 pub fn span(origin: &Origin, sources: &Sources) -> Option<Span> {
-    let (source, text) = sources
-        .with_ids()
-        .find_map(|(id, source)| (source.name == origin.file).then(|| (id, source.text.clone())))?;
-    let (line_start, line) = nth_line(&text, origin.line as usize - 1)?;
+    let mut all = sources.with_ids();
+    let (source, text) = all.find(|(_, source)| source.name == origin.file)?;
+    let (line_start, line) = text.line(origin.line)?;
     let column = origin.column as usize - 1;
     let within = line.char_indices().nth(column).map(|(at, _)| at)?;
     let rest = &line[within..];
@@ -46,7 +45,8 @@ pub fn of_call(origin: &Origin, data: &SeccompData, sources: &Sources) -> Origin
 pub fn element_of(origin: &Origin, data: &SeccompData, sources: &Sources) -> Option<Origin> {
     let arch = Arch::of_call(data.arch, data.nr)?;
     let name = syscall::name(arch, Nr(data.nr))?;
-    elements(origin, sources).find_map(|(own, place)| (own == name).then_some(place))
+    let mut all = listed(origin, sources);
+    Some(all.find(|own| own.name == name)?.place(origin))
 }
 
 /// The names in the list that begins at an origin, with their places: of a JSON list, or of a YAML list with one element
@@ -55,6 +55,30 @@ pub fn elements<'s>(
     origin: &Origin,
     sources: &'s Sources,
 ) -> impl Iterator<Item = (&'s str, Origin)> {
+    listed(origin, sources).map(|own| (own.name, own.place(origin)))
+}
+
+/// A name in a list.
+struct Element<'s> {
+    name: &'s str,
+    /// Its line, of the list's lines, and the text of the list in that line before it.
+    index: u32,
+    before: &'s str,
+}
+
+impl Element<'_> {
+    /// The place, for the origin of the list.
+    fn place(&self, origin: &Origin) -> Origin {
+        let first_column = if self.index == 0 { origin.column } else { 1 };
+        Origin {
+            line: origin.line + self.index,
+            column: first_column + self.before.chars().count() as u32,
+            ..origin.clone()
+        }
+    }
+}
+
+fn listed<'s>(origin: &Origin, sources: &'s Sources) -> impl Iterator<Item = Element<'s>> {
     let (list, is_closed) = list(origin, sources).unwrap_or_default();
     let mut end = 0;
     let lines = list.split_inclusive('\n').enumerate();
@@ -65,15 +89,11 @@ pub fn elements<'s>(
         let is_list = index == 0 || line.trim_start().starts_with(['"', '-']) || is_last;
         is_list.then_some((index as u32, line))
     });
-    lines.flat_map(move |(index, line)| {
-        let first_column = if index == 0 { origin.column } else { 1 };
-        names(line).map(move |(name, at)| {
-            let place = Origin {
-                line: origin.line + index,
-                column: first_column + line[..at].chars().count() as u32,
-                ..origin.clone()
-            };
-            (name, place)
+    lines.flat_map(|(index, line)| {
+        names(line).map(move |(name, at)| Element {
+            name,
+            index,
+            before: &line[..at],
         })
     })
 }
@@ -81,7 +101,7 @@ pub fn elements<'s>(
 /// The text from an origin to the end of its JSON list, and whether that has an end.
 fn list<'s>(origin: &Origin, sources: &'s Sources) -> Option<(&'s str, bool)> {
     let source = sources.iter().find(|source| source.name == origin.file)?;
-    let (start_of_line, line) = nth_line(&source.text, origin.line as usize - 1)?;
+    let (start_of_line, line) = source.line(origin.line)?;
     let start = start_of_line + line.char_indices().nth(origin.column as usize - 1)?.0;
     let text = &source.text[start..];
     Some(match text.split_once(']') {
@@ -103,12 +123,6 @@ fn names(line: &str) -> impl Iterator<Item = (&str, usize)> {
     quoted.chain(iter::once((bare, line.len() - item.len() + dash)))
 }
 
-/// A line, counted from 0, with its place in the text.
-fn nth_line(text: &str, index: usize) -> Option<(usize, &str)> {
-    let line = text.split_inclusive('\n').nth(index)?;
-    Some((line.as_ptr() as usize - text.as_ptr() as usize, line))
-}
-
 /// An origin on one line, with the name of its file escaped.
 pub fn text(origin: &Origin) -> String {
     on_one_line(&origin.to_string()).into_owned()
@@ -117,7 +131,7 @@ pub fn text(origin: &Origin) -> String {
 /// The line of an origin, trimmed; `None` if its text is not among the sources.
 pub fn line(origin: &Origin, sources: &Sources) -> Option<String> {
     let source = sources.iter().find(|source| source.name == origin.file)?;
-    let line = source.text.lines().nth(origin.line as usize - 1)?;
+    let (_, line) = source.line(origin.line)?;
     Some(line.trim().to_owned())
 }
 
