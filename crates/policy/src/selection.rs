@@ -2,7 +2,8 @@
 //!
 //! A container engine drops entries before the runtime reads a profile, so one reading of a profile doesn't cover the
 //! dropped entries. [`settings`] lists readings that together include and exclude every entry: the action for a call
-//! depends only on the capabilities of the entries that name it, so all sets of these, call by call, are sufficient.
+//! depends only on the capabilities and kernels of the entries that name it, so all sets of these, call by call, are
+//! sufficient.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -36,10 +37,31 @@ pub struct Selection {
     pub natives: BTreeSet<Arch>,
     /// The capabilities in the conditions of entries, per name of a call.
     pub capabilities: BTreeMap<String, BTreeSet<String>>,
-    /// The kernels since which entries apply or cease to apply.
-    pub kernels: BTreeSet<KernelVersion>,
+    /// The kernels since which entries apply or cease to apply, per name of a call.
+    pub kernels: BTreeMap<String, BTreeSet<KernelVersion>>,
     /// The capabilities of a container without options, as `CAP_CHOWN`.
     pub default_capabilities: BTreeSet<String>,
+}
+
+impl Selection {
+    /// The conditions of the entries that decide about calls with these names.
+    #[must_use]
+    pub fn of_calls(&self, calls: &BTreeSet<&str>) -> Selection {
+        let multiplexers = || MULTIPLEXERS.into_iter();
+        let through = |call: &str, multiplexer: &str| {
+            call == multiplexer || is_made_through(call, multiplexer)
+        };
+        let shares = |call: &String| {
+            calls.contains(call.as_str())
+                || multiplexers().any(|multiplexer| {
+                    through(call, multiplexer) && calls.iter().any(|own| through(own, multiplexer))
+                })
+        };
+        let mut own = self.clone();
+        own.capabilities.retain(|call, _| shares(call));
+        own.kernels.retain(|call, _| shares(call));
+        own
+    }
 }
 
 /// The engine's inputs for one reading of a profile; `None` is the default.
@@ -115,46 +137,53 @@ pub fn settings(
         .iter()
         .flat_map(|own| own.natives.iter().copied());
     let natives: BTreeSet<Arch> = natives.filter(|_| varying.natives).collect();
-    let capabilities = match varying.capabilities {
-        true => capability_sets(selections)?,
-        false => BTreeSet::new(),
-    };
-    let kernels = match varying.kernels {
-        true => kernels(selections),
-        false => BTreeSet::new(),
-    };
-    let count = (natives.len() + 1) * (capabilities.len() + 1) * (kernels.len() + 1);
+    let choices = choices(selections, varying)?;
+    let count = (natives.len() + 1) * choices.len();
     if count > MAX_SETTINGS {
         return Err(TooManyReadings);
     }
-    fn or_default<T: Clone>(own: &BTreeSet<T>) -> impl Iterator<Item = Option<T>> + Clone {
-        std::iter::once(None).chain(own.iter().cloned().map(Some))
-    }
+    let natives = std::iter::once(None).chain(natives.into_iter().map(Some));
     let mut settings = Vec::with_capacity(count);
-    for native in or_default(&natives) {
-        for capabilities in or_default(&capabilities) {
-            for kernel in or_default(&kernels) {
-                settings.push(Setting {
-                    native,
-                    capabilities: capabilities.clone(),
-                    kernel,
-                });
-            }
+    for native in natives {
+        for (capabilities, kernel) in &choices {
+            settings.push(Setting {
+                native,
+                capabilities: capabilities.clone(),
+                kernel: *kernel,
+            });
         }
     }
     settings.sort_by_cached_key(|setting| (setting.differences(), setting.clone()));
     Ok(settings)
 }
 
-/// All sets of the capabilities that affect one call, as differences from the default.
-fn capability_sets(selections: &[&Selection]) -> Result<BTreeSet<Capabilities>, TooManyReadings> {
-    let mut deciding: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+/// Capabilities and a kernel; `None` is the default.
+type Choice = (Option<Capabilities>, Option<KernelVersion>);
+
+/// The capabilities and kernels in the entries for a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Deciding<'s> {
+    capabilities: BTreeSet<&'s str>,
+    kernels: BTreeSet<KernelVersion>,
+}
+
+/// The default, and all choices that affect one call.
+fn choices(
+    selections: &[&Selection],
+    varying: Varying,
+) -> Result<BTreeSet<Choice>, TooManyReadings> {
+    let mut deciding: BTreeMap<&str, Deciding<'_>> = BTreeMap::new();
     let mut default: BTreeSet<String> = BTreeSet::new();
     for selection in selections {
         default.extend(selection.default_capabilities.iter().cloned());
         for (call, capabilities) in &selection.capabilities {
-            let all = deciding.entry(call).or_default();
-            all.extend(capabilities.iter().map(String::as_str));
+            let own = deciding.entry(call).or_default();
+            own.capabilities
+                .extend(capabilities.iter().map(String::as_str));
+        }
+        for (call, kernels) in &selection.kernels {
+            let own = deciding.entry(call).or_default();
+            own.kernels.extend(kernels);
         }
     }
     // An entry for `socketcall` and one for `socket` decide together about `socketcall(SYS_SOCKET, …)`.
@@ -164,41 +193,61 @@ fn capability_sets(selections: &[&Selection]) -> Result<BTreeSet<Capabilities>, 
         };
         for (call, all) in &mut deciding {
             if is_made_through(call, multiplexer) {
-                all.extend(&own);
+                all.capabilities.extend(&own.capabilities);
+                all.kernels.extend(&own.kernels);
             }
         }
     }
-    let groups: BTreeSet<&BTreeSet<&str>> = deciding.values().collect();
-    let mut sets = BTreeSet::new();
+    let groups: BTreeSet<&Deciding<'_>> = deciding.values().collect();
+    let mut choices = BTreeSet::from([(None, None)]);
     for group in groups {
-        if group.len() > MAX_DECIDING {
-            return Err(TooManyReadings);
-        }
-        for held in 0..1_usize << group.len() {
-            let mut changed = Capabilities {
-                all: default.clone(),
-                ..Capabilities::default()
-            };
-            for (bit, capability) in group.iter().enumerate() {
-                let is_held = held >> bit & 1 == 1;
-                match (is_held, default.contains(*capability)) {
-                    (true, false) => {
-                        changed.all.insert((*capability).to_owned());
-                        changed.added.insert((*capability).to_owned());
-                    }
-                    (false, true) => {
-                        changed.all.remove(*capability);
-                        changed.dropped.insert((*capability).to_owned());
-                    }
-                    _ => {}
-                }
-            }
-            if !changed.added.is_empty() || !changed.dropped.is_empty() {
-                sets.insert(changed);
-            }
+        let sets = match varying.capabilities {
+            true => capability_sets(&group.capabilities, &default)?,
+            false => vec![None],
+        };
+        let kernels = match varying.kernels {
+            true => kernels(&group.kernels),
+            false => vec![None],
+        };
+        for set in sets {
+            choices.extend(kernels.iter().map(|kernel| (set.clone(), *kernel)));
         }
     }
-    Ok(sets)
+    Ok(choices)
+}
+
+/// All sets of these capabilities, as differences from the default.
+fn capability_sets(
+    group: &BTreeSet<&str>,
+    default: &BTreeSet<String>,
+) -> Result<Vec<Option<Capabilities>>, TooManyReadings> {
+    if group.len() > MAX_DECIDING {
+        return Err(TooManyReadings);
+    }
+    let held = 0..1_usize << group.len();
+    let sets = held.map(|held| {
+        let mut changed = Capabilities {
+            all: default.clone(),
+            ..Capabilities::default()
+        };
+        for (bit, capability) in group.iter().enumerate() {
+            let is_held = held >> bit & 1 == 1;
+            match (is_held, default.contains(*capability)) {
+                (true, false) => {
+                    changed.all.insert((*capability).to_owned());
+                    changed.added.insert((*capability).to_owned());
+                }
+                (false, true) => {
+                    changed.all.remove(*capability);
+                    changed.dropped.insert((*capability).to_owned());
+                }
+                _ => {}
+            }
+        }
+        let is_default = changed.added.is_empty() && changed.dropped.is_empty();
+        (!is_default).then_some(changed)
+    });
+    Ok(sets.collect())
 }
 
 /// Whether a call can be made through a multiplexer, on some architecture; x86 has all.
@@ -207,17 +256,13 @@ fn is_made_through(call: &str, multiplexer: &str) -> bool {
     through.is_some() && through == syscall::number(Arch::X86, multiplexer)
 }
 
-/// A kernel between each two versions at which entries change; the newest is the default.
-fn kernels(selections: &[&Selection]) -> BTreeSet<KernelVersion> {
-    let versions = selections
-        .iter()
-        .flat_map(|own| own.kernels.iter().copied());
-    let mut versions: BTreeSet<KernelVersion> = versions.collect();
-    let newest = versions.pop_last();
-    if newest.is_some() {
-        versions.insert(KernelVersion::new(0, 0));
-    }
-    versions
+/// A kernel between each two versions at which entries change; the newest, the default, is `None`.
+fn kernels(versions: &BTreeSet<KernelVersion>) -> Vec<Option<KernelVersion>> {
+    let oldest = (!versions.is_empty()).then(|| KernelVersion::new(0, 0));
+    let changes = oldest.into_iter().chain(versions.iter().copied());
+    let is_newest = |version: &KernelVersion| Some(version) == versions.last();
+    let others = changes.filter(|version| !is_newest(version)).map(Some);
+    std::iter::once(None).chain(others).collect()
 }
 
 impl Setting {
@@ -313,16 +358,59 @@ mod tests {
     }
 
     #[test]
+    fn the_conditions_of_calls_are_those_of_their_multiplexers_too() {
+        let own = selection(
+            &[
+                ("socketcall", &["A"]),
+                ("socket", &["B"]),
+                ("semop", &["C"]),
+                ("bpf", &["D"]),
+            ],
+            &[],
+        );
+        let names = |calls: &[&'static str]| {
+            let of_calls = own.of_calls(&calls.iter().copied().collect());
+            of_calls.capabilities.into_keys().collect::<Vec<String>>()
+        };
+        assert_eq!(names(&["bind"]), ["socket", "socketcall"]);
+        assert_eq!(names(&["ipc"]), ["semop"]);
+        assert_eq!(names(&["bpf", "read"]), ["bpf"]);
+    }
+
+    #[test]
     fn kernels_around_each_version_are_read() {
         let version = |minor| KernelVersion::new(4, minor);
+        let both = [version(8), version(14)].into();
         let own = Selection {
-            kernels: [version(8), version(14)].into(),
+            kernels: [("ptrace".to_owned(), both)].into(),
             ..Selection::default()
         };
         let kernels = settings(&[&own], ALL).unwrap();
         let kernels: BTreeSet<_> = kernels.iter().map(|setting| setting.kernel).collect();
         let oldest = Some(KernelVersion::new(0, 0));
         assert_eq!(kernels, [None, oldest, Some(version(8))].into());
+    }
+
+    #[test]
+    fn kernels_and_capabilities_are_combined_within_one_call() {
+        let newest = [KernelVersion::new(4, 8)].into();
+        let own = Selection {
+            kernels: [("ptrace".to_owned(), newest)].into(),
+            ..selection(&[("ptrace", &["A"]), ("bpf", &["B"])], &[])
+        };
+        let all: Vec<String> = settings(&[&own], ALL)
+            .unwrap()
+            .iter()
+            .map(Setting::to_string)
+            .collect();
+        let expected = [
+            "by default",
+            "on the oldest kernels",
+            "with A",
+            "with B",
+            "with A on the oldest kernels",
+        ];
+        assert_eq!(all, expected);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tamis_abi::Arch;
+use tamis_abi::{Arch, KernelVersion};
 
 use super::model::{Entry, Profile, Selector};
 use super::names::DOCKER_CAPABILITIES;
@@ -25,19 +25,26 @@ pub(super) fn selection(profile: &Profile) -> Selection {
     let stated = || profile.arches.iter().map(|arch| arch.endian());
     natives.retain(|native| stated().all(|endian| endian == native.endian()));
     let mut capabilities: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut kernels: BTreeMap<String, BTreeSet<KernelVersion>> = BTreeMap::new();
     for entry in &profile.entries {
-        let deciding = || entry.includes.caps.iter().chain(&entry.excludes.caps);
-        if deciding().next().is_some() {
-            for name in &entry.names {
+        let deciding = [&entry.includes, &entry.excludes];
+        let caps = || deciding.iter().flat_map(|own| &own.caps);
+        let versions = || deciding.iter().filter_map(|own| own.min_kernel);
+        for name in &entry.names {
+            if caps().next().is_some() {
                 let own = capabilities.entry(name.text.to_string()).or_default();
-                own.extend(deciding().cloned());
+                own.extend(caps().cloned());
+            }
+            if versions().next().is_some() {
+                let own = kernels.entry(name.text.to_string()).or_default();
+                own.extend(versions());
             }
         }
     }
     Selection {
         natives,
         capabilities,
-        kernels: selectors().filter_map(|own| own.min_kernel).collect(),
+        kernels,
         default_capabilities: DOCKER_CAPABILITIES.map(str::to_owned).into(),
     }
 }
