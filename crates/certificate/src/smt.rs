@@ -4,10 +4,15 @@
 //! machine there, by the edges into it. Programs are translated as the interpreter runs them, rules as their evaluator
 //! does; the functions are those of the theory of fixed-size bit vectors (`QF_BV`). Nothing is shared with the prover's
 //! translations.
+//!
+//! The form is one that solvers take least time for: places that no later instruction reads are left out, the claim is
+//! about the condition of each return value instead of the value as a term, and equality with a constant is that of the
+//! lower bits and that of the others, which tests of neighbouring numbers have in common.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use tamis_abi::{Endian, Word};
+use tamis_abi::{Action, Endian, Word};
 use tamis_bpf::{AluOp, Op, Operand, Pc, Program, Test};
 use tamis_prover::Subject;
 use tamis_rules::{CmpOp, Part, Predicate, Ruleset, Section, predicate};
@@ -29,8 +34,8 @@ pub fn differences(pairs: &[(&Program, &Program)]) -> String {
     let mut script = head();
     for (left, right) in pairs {
         script.push_str("(push)\n");
-        define(&mut script, "l", left);
-        define(&mut script, "r", right);
+        define(&mut script, "l", left).define_term(&mut script, "l");
+        define(&mut script, "r", right).define_term(&mut script, "r");
         script.push_str("(assert (distinct l r))\n(check-sat)\n(pop)\n");
     }
     script
@@ -39,10 +44,54 @@ pub fn differences(pairs: &[(&Program, &Program)]) -> String {
 /// A script that checks whether an input distinguishes two subjects without variables: `unsat` if they are equal.
 pub fn difference(left: &Subject<'_>, right: &Subject<'_>, endian: Endian) -> String {
     let mut script = head();
-    define_subject(&mut script, "l", left, endian);
-    define_subject(&mut script, "r", right, endian);
-    script.push_str("(assert (distinct l r))\n(check-sat)\n");
+    let left = define_subject(&mut script, "l", left, endian);
+    let right = define_subject(&mut script, "r", right, endian);
+    if let (Returned::Cases(left), Returned::Cases(right)) = (&left, &right) {
+        let values: BTreeSet<&u32> = left.keys().chain(right.keys()).collect();
+        let of = |cases: &Cases, value| any(cases.get(value).into_iter().flatten().cloned());
+        let differ = values
+            .into_iter()
+            .map(|value| format!("(distinct {} {})", of(left, value), of(right, value)));
+        let _ = writeln!(script, "(assert {})", any(differ));
+    } else {
+        left.define_term(&mut script, "l");
+        right.define_term(&mut script, "r");
+        script.push_str("(assert (distinct l r))\n");
+    }
+    script.push_str("(check-sat)\n");
     script
+}
+
+/// The conditions under which a value is returned, one of which then holds; every return value has some.
+type Cases = BTreeMap<u32, Vec<String>>;
+
+/// The return value of a subject.
+enum Returned {
+    /// One of these.
+    Cases(Cases),
+    /// A term.
+    Term(String),
+}
+
+impl Returned {
+    /// The return value as a term.
+    fn into_term(self) -> String {
+        match self {
+            Returned::Cases(cases) => {
+                let mut cases = cases.into_iter();
+                let first = cases.next().expect("a filter returns something");
+                cases.fold(constant(first.0), |otherwise, (value, conditions)| {
+                    let holds = any(conditions.into_iter());
+                    format!("(ite {holds} {} {otherwise})", constant(value))
+                })
+            }
+            Returned::Term(term) => term,
+        }
+    }
+
+    fn define_term(self, script: &mut String, name: &str) {
+        define_term(script, name, &self.into_term());
+    }
 }
 
 /// The logic, and the words of a call by their places: `w1` is the one at byte 4.
@@ -54,8 +103,13 @@ fn head() -> String {
     script
 }
 
-/// Defines the return value of a subject under a name.
-fn define_subject(script: &mut String, name: &str, subject: &Subject<'_>, endian: Endian) {
+/// The return value of a subject, with definitions whose names begin with this one.
+fn define_subject(
+    script: &mut String,
+    name: &str,
+    subject: &Subject<'_>,
+    endian: Endian,
+) -> Returned {
     match subject {
         Subject::Program(program) => define(script, name, program),
         Subject::Template(template) => define(script, name, template.unbound()),
@@ -65,14 +119,14 @@ fn define_subject(script: &mut String, name: &str, subject: &Subject<'_>, endian
             let mut kept = constant(0x7fff_0000);
             for (number, filter) in filters.iter().enumerate().rev() {
                 let own = format!("{name}f{number}_");
-                define_subject(script, &own, filter, endian);
+                define_subject(script, &own, filter, endian).define_term(script, &own);
                 let action = |value: &str| format!("(bvand {value} #xffff0000)");
                 let replaces = format!("(bvslt {} {})", action(&own), action(&kept));
                 let next = format!("{own}kept");
                 define_term(script, &next, &format!("(ite {replaces} {own} {kept})"));
                 kept = next;
             }
-            define_term(script, name, &kept);
+            Returned::Term(kept)
         }
     }
 }
@@ -82,8 +136,8 @@ fn define_term(script: &mut String, name: &str, term: &str) {
     let _ = writeln!(script, "(define-fun {name} () (_ BitVec 32) {term})");
 }
 
-/// Defines the action of a ruleset under a name: from the last section and rule to the first.
-fn define_ruleset(script: &mut String, name: &str, ruleset: &Ruleset, endian: Endian) {
+/// The action of a ruleset, with its definition under a name: from the last section and rule to the first.
+fn define_ruleset(script: &mut String, name: &str, ruleset: &Ruleset, endian: Endian) -> Returned {
     let word = |word: Word| format!("w{}", word.offset(endian) / 4);
     let (nr, arch) = (word(Word::NR), word(Word::ARCH));
     let number_in = |set: &tamis_rules::IntervalSet<u32>| {
@@ -120,6 +174,13 @@ fn define_ruleset(script: &mut String, name: &str, ruleset: &Ruleset, endian: En
         result = next;
     }
     define_term(script, name, &result);
+    let actions = ruleset.sections().iter().flat_map(|section| {
+        let rules = section.rules.iter().map(|rule| rule.action);
+        rules.chain([section.default])
+    });
+    let values = actions.chain([ruleset.bad_arch]).map(Action::ret);
+    let case = |value| (value, vec![format!("(= {name} {})", constant(value))]);
+    Returned::Cases(values.map(case).collect())
 }
 
 fn any(terms: impl Iterator<Item = String>) -> String {
@@ -197,22 +258,23 @@ fn comparison(op: CmpOp, a: &str, b: &str) -> String {
     format!("({function} {a} {b})")
 }
 
-/// Defines the return value of a program under a name, with auxiliary definitions that begin with it.
-fn define(script: &mut String, name: &str, program: &Program) {
+/// The return value of a program, with definitions whose names begin with this one.
+fn define(script: &mut String, name: &str, program: &Program) -> Returned {
     let start = Way {
         is_taken: "true".to_owned(),
         places: vec![constant(0); PLACES],
     };
     let mut ways: Vec<Vec<Way>> = (0..program.len()).map(|_| Vec::new()).collect();
     ways[0].push(start);
-    // The return value without a return: a division by zero ends the program with 0.
-    let mut returned = constant(0);
+    let read = places_read(program);
+    // The conditions and values of the returns.
+    let mut returns: Vec<(String, Option<u32>, String)> = Vec::new();
     for pc in 0..program.len() {
         let incoming = std::mem::take(&mut ways[pc]);
         if incoming.is_empty() {
             continue;
         }
-        let here = meet(script, &format!("{name}{pc}"), &incoming);
+        let here = meet(script, &format!("{name}{pc}"), &incoming, read[pc]);
         let mut go = |skip: usize, condition: &str, places: &[String]| {
             let is_taken = format!("(and {} {condition})", here.is_taken);
             let places = places.to_vec();
@@ -222,13 +284,8 @@ fn define(script: &mut String, name: &str, program: &Program) {
         let k = constant(program.insns()[pc].k);
         let op = program.op(Pc(pc));
         match op {
-            Op::RetImm(_) | Op::RetA => {
-                let value = if op == Op::RetA { &places[A] } else { &k };
-                let next = format!("{name}{pc}r");
-                let term = format!("(ite {} {value} {returned})", here.is_taken);
-                define_term(script, &next, &term);
-                returned = next;
-            }
+            Op::RetImm(value) => returns.push((here.is_taken, Some(value), k)),
+            Op::RetA => returns.push((here.is_taken, None, places[A].clone())),
             Op::Jump(skip) => go(skip as usize, "true", &places),
             Op::Branch {
                 test,
@@ -236,14 +293,21 @@ fn define(script: &mut String, name: &str, program: &Program) {
                 jt,
                 jf,
             } => {
-                let holds = test_term(test, &places[A], &operand_term(operand, &places, &k));
+                let holds = match (test, operand) {
+                    (Test::Eq, Operand::K(value)) => equality(&places[A], value),
+                    _ => test_term(test, &places[A], &operand_term(operand, &places, &k)),
+                };
                 go(usize::from(jt), &holds, &places);
                 go(usize::from(jf), &format!("(not {holds})"), &places);
             }
             Op::Alu(AluOp::Div, operand) => {
                 let divisor = operand_term(operand, &places, &k);
                 places[A] = format!("(bvudiv {} {divisor})", places[A]);
-                go(0, &format!("(distinct {divisor} {})", constant(0)), &places);
+                let is_zero = format!("(= {divisor} {})", constant(0));
+                // Division by zero ends the program with 0.
+                let ends = format!("(and {} {is_zero})", here.is_taken);
+                go(0, &format!("(not {is_zero})"), &places);
+                returns.push((ends, Some(0), constant(0)));
             }
             op => {
                 transfer(op, &mut places, &k);
@@ -251,11 +315,88 @@ fn define(script: &mut String, name: &str, program: &Program) {
             }
         }
     }
-    define_term(script, name, &returned);
+    returned(returns)
 }
 
-/// Defines the state where edges merge.
-fn meet(script: &mut String, name: &str, ways: &[Way]) -> Way {
+/// The return value of a program from the conditions, constants and terms of its returns.
+fn returned(returns: Vec<(String, Option<u32>, String)>) -> Returned {
+    if returns.iter().all(|(_, value, _)| value.is_some()) {
+        let mut cases = Cases::new();
+        for (condition, value, _) in returns {
+            cases
+                .entry(value.unwrap_or_default())
+                .or_default()
+                .push(condition);
+        }
+        return Returned::Cases(cases);
+    }
+    let term = returns
+        .into_iter()
+        .fold(constant(0), |otherwise, (condition, _, value)| {
+            format!("(ite {condition} {value} {otherwise})")
+        });
+    Returned::Term(term)
+}
+
+/// The lower bits of a constant that equality tests apart from the others.
+const LOWER_BITS: u32 = 5;
+
+/// Equality with a constant: of the bits above the lower ones, and of these.
+fn equality(term: &str, value: u32) -> String {
+    let lower = value & ((1 << LOWER_BITS) - 1);
+    let upper = value >> LOWER_BITS;
+    format!(
+        "(and (= ((_ extract 31 {LOWER_BITS}) {term}) #b{upper:0upper_width$b}) \
+         (= ((_ extract {} 0) {term}) #b{lower:0lower_width$b}))",
+        LOWER_BITS - 1,
+        upper_width = (32 - LOWER_BITS) as usize,
+        lower_width = LOWER_BITS as usize,
+    )
+}
+
+/// For each instruction the places that it or a later one reads before they are written.
+fn places_read(program: &Program) -> Vec<[bool; PLACES]> {
+    let mut read = vec![[false; PLACES]; program.len()];
+    for pc in (0..program.len()).rev() {
+        let op = program.op(Pc(pc));
+        let slot = |slot: u32| FIRST_SLOT + slot as usize;
+        let after = |skip: usize| read[pc + 1 + skip];
+        let mut own = match op {
+            Op::RetImm(_) | Op::RetA => [false; PLACES],
+            Op::Jump(skip) => after(skip as usize),
+            Op::Branch { jt, jf, .. } => {
+                let (then, otherwise) = (after(usize::from(jt)), after(usize::from(jf)));
+                std::array::from_fn(|place| then[place] || otherwise[place])
+            }
+            _ => after(0),
+        };
+        let written = match op {
+            Op::LoadData(_) | Op::LoadImm(_) | Op::LoadMem(_) | Op::LoadLen => Some(A),
+            Op::Txa => Some(A),
+            Op::LoadXImm(_) | Op::LoadXMem(_) | Op::LoadXLen | Op::Tax => Some(X),
+            Op::Store(to) | Op::StoreX(to) => Some(slot(to)),
+            _ => None,
+        };
+        if let Some(place) = written {
+            own[place] = false;
+        }
+        match op {
+            Op::LoadMem(from) | Op::LoadXMem(from) => own[slot(from)] = true,
+            Op::StoreX(_) | Op::Txa => own[X] = true,
+            Op::RetA | Op::Store(_) | Op::Tax | Op::Neg => own[A] = true,
+            Op::Alu(_, operand) | Op::Branch { operand, .. } => {
+                own[A] = true;
+                own[X] |= operand == Operand::X;
+            }
+            _ => {}
+        }
+        read[pc] = own;
+    }
+    read
+}
+
+/// Defines the state where edges merge; places that aren't read have any value.
+fn meet(script: &mut String, name: &str, ways: &[Way], read: [bool; PLACES]) -> Way {
     let conditions: Vec<&str> = ways.iter().map(|way| way.is_taken.as_str()).collect();
     let _ = writeln!(
         script,
@@ -263,7 +404,11 @@ fn meet(script: &mut String, name: &str, ways: &[Way]) -> Way {
         conditions.join(" ")
     );
     let mut places = Vec::new();
-    for place in 0..PLACES {
+    for (place, is_read) in read.into_iter().enumerate() {
+        if !is_read {
+            places.push(constant(0));
+            continue;
+        }
         let (last, others) = ways.split_last().expect("a way leads here");
         let term = others.iter().fold(last.places[place].clone(), |term, way| {
             match way.places[place] == term {
