@@ -141,12 +141,12 @@ impl Judge<'_> {
                     }
                 }
             }
-            for sought in self.all_sought(checks, check, &mut |_| {})? {
+            for sought in self.all_sought(checks, check, &mut |_| {})?.iter() {
                 let region = match &check.claim {
-                    Claim::Always(_) => self.as_passed(&sought)?,
+                    Claim::Always(_) => self.as_passed(sought)?,
                     _ => sought.region,
                 };
-                for nr in numbers_of(ruleset, &sought) {
+                for nr in numbers_of(ruleset, sought) {
                     let own = fixed.entry((sought.arch, nr)).or_insert(Fixed::NOTHING);
                     let part = match &check.claim {
                         Claim::Never { .. } => &mut own.denied,

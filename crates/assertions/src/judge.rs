@@ -5,19 +5,21 @@
 //! the reference evaluators.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use tamis_abi::call::describe_briefly;
 use tamis_abi::{Action, Arch, Word};
-use tamis_analysis::{Passed, arches, find, with_word};
-use tamis_bpf::{Pc, Program, cache, interp, stack};
+use tamis_analysis::{arches, find, with_word};
+use tamis_bpf::{Program, cache};
 use tamis_prover::{Function, LimitReached, Limited, Limits, Pair, Scope, Space, Stop, Subject};
-use tamis_rules::{Cause, Input, Predicate};
+use tamis_rules::{Input, Predicate};
 
 use crate::ast::Relation;
 use crate::checks::{Check, Checks, Claim, Part, Target};
-use crate::outcome::{Decider, Example, Outcome, Verdict, Violation, Way};
+use crate::outcome::{Example, Outcome, Verdict, Violation, Way, decider};
 use crate::region::{both, map, runs, values_where, without};
-use crate::seek::{Rows, Sought};
+use crate::seek::Sought;
+use crate::shared::{CheckKey, Held, Known, Shared};
 
 /// The most calls that are listed for a check.
 const MAX_VIOLATIONS: usize = 12;
@@ -61,41 +63,6 @@ impl Resources<'_, '_> {
     };
 }
 
-/// What the judges of several similar subjects share: their diagrams, and the checks that held.
-pub struct Shared {
-    pub(crate) space: Space,
-    /// The conditions that arguments are as programs pass them.
-    passed: Passed,
-    pub(crate) rows: Rows,
-    /// By the address of the check, and the architectures of the subject.
-    held: HashMap<(usize, Vec<Arch>), Held>,
-    /// Whether there are further subjects.
-    is_for_several: bool,
-    stop: Stop,
-}
-
-/// The parts of subjects for which a check held.
-struct Held {
-    /// The numbers that the check concerns.
-    numbers: Vec<(Arch, u32)>,
-    /// Their functions, of each subject.
-    functions: HashSet<Vec<Function>>,
-}
-
-impl Shared {
-    /// For the first of several subjects.
-    pub fn new(limits: Limits, stop: Stop) -> Shared {
-        Shared {
-            space: Space::stoppable(limits, stop.clone()),
-            passed: Passed::default(),
-            rows: Rows::new(),
-            held: HashMap::new(),
-            is_for_several: true,
-            stop,
-        }
-    }
-}
-
 /// Decides checks for one subject.
 pub struct Judge<'a> {
     subject: Subject<'a>,
@@ -107,8 +74,6 @@ pub struct Judge<'a> {
     all: Vec<Arch>,
     known: HashMap<(Arch, u32), AtNumber>,
     by_arch: HashMap<Arch, Function>,
-    /// The calls that were found, by their names, numbers and conditions.
-    found: HashMap<(Arch, Option<&'static str>, u32, Function), Input>,
     assumed: Arch,
 }
 
@@ -230,7 +195,6 @@ impl<'a> Judge<'a> {
             all: Vec::new(),
             known: HashMap::new(),
             by_arch: HashMap::new(),
-            found: HashMap::new(),
             assumed,
         }
     }
@@ -258,12 +222,15 @@ impl<'a> Judge<'a> {
         subject: Subject<'o>,
         then: impl FnOnce(&mut Judge<'o>) -> Limited<R>,
     ) -> Limited<R> {
-        let limits = *self.shared.space.limits();
-        let empty = Shared::new(limits, self.shared.stop.clone());
-        let shared = std::mem::replace(&mut self.shared, empty);
+        let spare = self.shared.spare.pop().unwrap_or_else(|| {
+            let limits = *self.shared.space.limits();
+            Shared::new(limits, self.shared.stop.clone())
+        });
+        let shared = std::mem::replace(&mut self.shared, spare);
         let mut other = Judge::unread(subject, self.assumed, shared);
         let result = other.read().and_then(|()| then(&mut other));
-        self.shared = other.shared;
+        let spare = std::mem::replace(&mut self.shared, other.shared);
+        self.shared.spare.push(spare);
         result
     }
 
@@ -288,7 +255,7 @@ impl<'a> Judge<'a> {
         if !self.shared.is_for_several {
             return self.decided(checks, check, resources);
         }
-        let key = (std::ptr::from_ref(check).addr(), self.own.clone());
+        let key = self.key(check);
         if let Ok(true) = self.held_before(&key) {
             return Found::default().into_outcome();
         }
@@ -300,8 +267,12 @@ impl<'a> Judge<'a> {
         outcome
     }
 
+    fn key(&self, check: &Check) -> CheckKey {
+        (std::ptr::from_ref(check).addr(), self.own.clone())
+    }
+
     /// Whether a check held for the functions of the numbers that it concerns.
-    fn held_before(&mut self, key: &(usize, Vec<Arch>)) -> Limited<bool> {
+    fn held_before(&mut self, key: &CheckKey) -> Limited<bool> {
         let Some(held) = self.shared.held.get(key) else {
             return Ok(false);
         };
@@ -318,9 +289,9 @@ impl<'a> Judge<'a> {
     }
 
     /// Remembers that a check holds.
-    fn remember(&mut self, checks: &Checks, check: &Check, key: (usize, Vec<Arch>)) -> Limited<()> {
+    fn remember(&mut self, checks: &Checks, check: &Check, key: CheckKey) -> Limited<()> {
         let mut numbers = Vec::new();
-        for sought in self.all_sought(checks, check, &mut |_| {})? {
+        for sought in self.all_sought(checks, check, &mut |_| {})?.iter() {
             if sought.nr != sought.last {
                 return Ok(());
             }
@@ -444,6 +415,42 @@ impl<'a> Judge<'a> {
         checks: &Checks,
         check: &Check,
         notice: &mut dyn FnMut(String),
+    ) -> Limited<Rc<[Sought]>> {
+        let key = self.key(check);
+        let known = match self.shared.sought.get(&key) {
+            Some(known) => known.clone(),
+            None => {
+                let mut notices = Vec::new();
+                let mut notice = |text| notices.push(text);
+                let sought = self.derived(checks, check, &mut notice)?;
+                let known = Known {
+                    sought: sought.into(),
+                    notices,
+                };
+                let has_ranges = known.sought.iter().any(|own| own.nr != own.last);
+                if self.shared.is_for_several && !has_ranges {
+                    self.shared.sought.insert(key, known.clone());
+                }
+                known
+            }
+        };
+        known.notices.into_iter().for_each(&mut *notice);
+        if let Claim::Never {
+            any_way: false,
+            targets,
+        } = &check.claim
+        {
+            self.note_rings(check, targets, notice)?;
+        }
+        Ok(known.sought)
+    }
+
+    /// The calls that a check concerns, derived anew.
+    fn derived(
+        &mut self,
+        checks: &Checks,
+        check: &Check,
+        notice: &mut dyn FnMut(String),
     ) -> Limited<Vec<Sought>> {
         if let Claim::Never { any_way, .. } = &check.claim {
             return self.sought(checks, check, *any_way, notice);
@@ -485,15 +492,15 @@ impl<'a> Judge<'a> {
         notice: &mut dyn FnMut(String),
     ) -> Limited<Vec<Contradicted>> {
         let mut contradicted: Vec<Contradicted> = Vec::new();
-        for sought in self.all_sought(checks, check, notice)? {
+        for sought in self.all_sought(checks, check, notice)?.iter() {
             let is_known = |known: &Contradicted| {
                 (known.sought.arch, known.sought.nr) == (sought.arch, sought.nr)
             };
             let part = match &check.claim {
-                Claim::Never { .. } => self.not_denied(&sought, notice)?,
-                Claim::Always(_) => self.not_executed(&sought)?,
+                Claim::Never { .. } => self.not_denied(sought, notice)?,
+                Claim::Always(_) => self.not_executed(sought)?,
                 Claim::Expect(_, answer) => match checks.action(answer, sought.arch) {
-                    Some(action) => self.other_than(&sought, action)?,
+                    Some(action) => self.other_than(sought, action)?,
                     None => {
                         let arch = sought.arch;
                         notice(format!("not checked on {arch}, which lacks the errno"));
@@ -503,6 +510,7 @@ impl<'a> Judge<'a> {
                 Claim::Compare(..) | Claim::AtMost(_) | Claim::Cached(_) => continue,
             };
             if part != Function::FALSE && !contradicted.iter().any(is_known) {
+                let sought = sought.clone();
                 contradicted.push(Contradicted { sought, part });
             }
         }
@@ -707,12 +715,12 @@ impl<'a> Judge<'a> {
     /// A call of a part, if possible one with values as programs pass them.
     pub(crate) fn example(&mut self, one: &Sought, part: Function) -> Limited<Example> {
         let key = (one.arch, one.name, one.nr, part);
-        let input = match self.found.get(&key) {
+        let input = match self.shared.found.get(&key) {
             Some(known) => *known,
             None => {
                 let mut input = self.input(one, part)?;
                 (input.data.arch, input.data.nr) = (one.arch.audit(), one.nr);
-                self.found.insert(key, input);
+                self.shared.found.insert(key, input);
                 input
             }
         };
@@ -726,12 +734,12 @@ impl<'a> Judge<'a> {
 
     /// The arguments of a call of a part, if possible as programs pass them.
     fn input(&mut self, one: &Sought, part: Function) -> Limited<Input> {
-        let passed = self.passed(one)?;
-        let usual = both(&mut self.shared.space, part, passed)?;
-        // Most conditions hold for arguments that are 0, which need no search.
-        if self.shared.space.value(usual, &Input::default()) == 1 {
+        // Most conditions hold for arguments that are 0, as programs pass them, which need no search.
+        if self.shared.space.value(part, &Input::default()) == 1 {
             return Ok(Input::default());
         }
+        let passed = self.passed(one)?;
+        let usual = both(&mut self.shared.space, part, passed)?;
         for part in [usual, part] {
             if part != Function::FALSE
                 && let Some(input) = find(&self.shared.space, &[part], &|values| values[0] == 1)?
@@ -759,35 +767,5 @@ impl<'a> Judge<'a> {
     /// The condition of a predicate.
     pub(crate) fn condition(&mut self, predicate: &Predicate) -> Limited<Function> {
         self.shared.space.condition(predicate)
-    }
-}
-
-/// The rule, default or instruction that decides the action of a call.
-fn decider(subject: &Subject<'_>, input: &Input) -> Decider {
-    decider_in(subject, input, 0)
-}
-
-fn decider_in(subject: &Subject<'_>, input: &Input, filter: usize) -> Decider {
-    let last_insn = |program: &Program| {
-        let mut last = Pc(0);
-        interp::run_traced(program, &input.data, &mut |pc| last = pc);
-        Decider::Insn { filter, pc: last }
-    };
-    match subject {
-        Subject::Ruleset(ruleset) => match ruleset.decide_with(&input.data, &input.variables).cause
-        {
-            Cause::Rule(_, rule) => Decider::Rule(rule.origin.clone()),
-            Cause::Default(section) => Decider::Default(section.arch),
-            Cause::BadArch => Decider::BadArch,
-        },
-        Subject::Program(program) => last_insn(program),
-        Subject::Template(template) => last_insn(&template.bind(input.variables.as_slice())),
-        Subject::Stack(filters) => {
-            let answers: Vec<u32> = filters.iter().map(|own| own.answer(input)).collect();
-            match stack::winner(&answers) {
-                Some(index) => decider_in(&filters[index], input, index),
-                None => Decider::NoFilter,
-            }
-        }
     }
 }

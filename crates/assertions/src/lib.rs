@@ -41,12 +41,16 @@ pub mod parser;
 pub mod print;
 mod region;
 mod seek;
+mod shared;
 pub mod standard;
 mod ways;
 
 pub use checks::{Calls, Check, Checks, Claim, Group, Target};
 pub use coverage::{Constraint, Uncovered};
-pub use judge::{Judge, Programs, Resources, Shared};
+pub use judge::{Judge, Programs, Resources};
 pub use load::{Loaded, Setting, load};
-pub use mend::{AllowingEntries, Edit, EditKind, Mend, PlaceInList, PolicyText};
+pub use mend::{
+    AllowingEntries, Edit, EditKind, Mend, OtherReadings, PlaceInList, PolicyText, Reading,
+};
 pub use outcome::{Decider, Example, Outcome, RawArgument, Verdict, Violation, Way, as_read};
+pub use shared::Shared;

@@ -2,14 +2,15 @@
 //!
 //! Each language has few forms of small changes: a rule before the one that decides, a name removed from a list or added
 //! to it. They are tried in this order: the text is changed and read again, and the change is a mend if the check then
-//! holds and every call with another action than before is one that the check concerns. Nothing else is offered, and no
-//! file is written.
+//! holds in every tested reading of the policy, and in every reading each call with another action than before is one that
+//! the check concerns. Nothing else is offered, and no file is written.
 
 mod edit;
 mod filters;
 mod profile;
 mod statements;
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -53,8 +54,24 @@ pub struct PolicyText<'p> {
     /// The entries of a container profile that allow these calls, which are in the language of policies, on an
     /// architecture; each on a line.
     pub allowing: AllowingEntries<'p>,
-    /// Reads the policy with another text of one of its files; `None` if that is no policy.
-    pub read: &'p dyn Fn(&str, &str) -> Option<Rc<Ruleset>>,
+    /// The reading that the judge decides about.
+    pub own: &'p dyn Reading,
+    /// The further tested readings in which calls with these names may have other actions.
+    pub tested: OtherReadings<'p>,
+    /// Such readings that aren't tested.
+    pub untested: OtherReadings<'p>,
+}
+
+/// The readings in which calls with these names may have other actions; `None` if there are too many.
+pub type OtherReadings<'p> = &'p dyn Fn(&BTreeSet<&'static str>) -> Option<Vec<Rc<dyn Reading>>>;
+
+/// A reading of a policy: for a machine, a set of capabilities and a kernel.
+pub trait Reading {
+    /// The rules.
+    fn ruleset(&self) -> &Ruleset;
+
+    /// The rules with another text of one of the files; `None` if that is no policy.
+    fn changed(&self, file: &str, text: &str) -> Option<Rc<Ruleset>>;
 }
 
 /// The wanted action of calls.
@@ -78,6 +95,14 @@ struct Change {
     decider: Decider,
 }
 
+impl Change {
+    /// Whether both are the same calls, by the same rule.
+    fn is_same(&self, other: &Change) -> bool {
+        let calls = |own: &Change| (own.arch, own.nr, own.is_whole);
+        calls(self) == calls(other) && self.text == other.text && self.decider == other.decider
+    }
+}
+
 impl Judge<'_> {
     /// The smallest change after which a failing check holds; `None` if none is known.
     ///
@@ -89,8 +114,70 @@ impl Judge<'_> {
         check: &Check,
         policy: &PolicyText<'_>,
     ) -> Limited<Option<Mend>> {
+        let own = self.own_arches().to_vec();
+        let Some(mut changes) = self.changes(checks, check)?.filter(|own| !own.is_empty()) else {
+            return Ok(None);
+        };
+        let wanted = match &check.claim {
+            Claim::Always(_) => Wanted::Action(Action::ALLOW),
+            Claim::Expect(_, answer) => match checks.action(answer, own[0]) {
+                Some(action) => Wanted::Action(action),
+                None => return Ok(None),
+            },
+            _ => Wanted::Denied,
+        };
+        let Some(others) = self.other_readings(checks, check, policy)? else {
+            return Ok(None);
+        };
+        for other in &others {
+            let found = self.with_other(Subject::Ruleset(other.ruleset()), |judge| {
+                judge.changes(checks, check)
+            })?;
+            let Some(found) = found else {
+                return Ok(None);
+            };
+            for change in found {
+                if !changes.iter().any(|own| own.is_same(&change)) {
+                    changes.push(change);
+                }
+            }
+        }
+        let candidates = match policy.language {
+            "tamis" => statements::candidates(&changes, wanted, &own, policy),
+            "oci" | "spo" => profile::candidates(&changes, wanted, policy),
+            "systemd" => statements::settings(&changes, wanted, policy),
+            "minijail" => statements::lines(&changes, wanted, policy),
+            "kafel" => statements::blocks(&changes, wanted, policy),
+            "firecracker" => filters::candidates(&changes, wanted, policy),
+            _ => Vec::new(),
+        };
+        let changed: BTreeSet<&str> = changes.iter().filter_map(|change| change.name).collect();
+        for candidate in candidates {
+            let Some(source) = policy.sources.iter().find(|own| own.name == candidate.file) else {
+                continue;
+            };
+            let text = edit::apply(&source.text, &candidate.edits);
+            if let Some(ruleset) = policy.own.changed(&candidate.file, &text)
+                && self.is_mended(checks, check, &ruleset)?
+                && self.is_mended_in(&others, checks, check, (&candidate.file, &text))?
+                && let Some(untested) = (policy.untested)(&changed)
+                && self.is_harmless_in(&untested, checks, check, (&candidate.file, &text))?
+            {
+                return Ok(Some(candidate));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The contradicting calls of this reading, for a change; `None` if the action for other architectures decides, for all
+    /// of their calls.
+    fn changes(&mut self, checks: &Checks, check: &Check) -> Limited<Option<Vec<Change>>> {
         let contradicted = self.contradicted(checks, check, &mut |_| {})?;
-        if contradicted.is_empty() {
+        let own = self.own_arches();
+        if contradicted
+            .iter()
+            .any(|own_call| !own.contains(&own_call.sought.arch))
+        {
             return Ok(None);
         }
         let mut changes = Vec::new();
@@ -106,40 +193,83 @@ impl Judge<'_> {
                 decider: example.decider,
             });
         }
-        let own = self.own_arches().to_vec();
-        if changes.iter().any(|change| !own.contains(&change.arch)) {
-            // The action for other architectures decides, for all of their calls.
-            return Ok(None);
-        }
-        let wanted = match &check.claim {
-            Claim::Always(_) => Wanted::Action(Action::ALLOW),
-            Claim::Expect(_, answer) => match checks.action(answer, own[0]) {
-                Some(action) => Wanted::Action(action),
-                None => return Ok(None),
-            },
-            _ => Wanted::Denied,
-        };
-        let candidates = match policy.language {
-            "tamis" => statements::candidates(&changes, wanted, &own, policy),
-            "oci" | "spo" => profile::candidates(&changes, wanted, policy),
-            "systemd" => statements::settings(&changes, wanted, policy),
-            "minijail" => statements::lines(&changes, wanted, policy),
-            "kafel" => statements::blocks(&changes, wanted, policy),
-            "firecracker" => filters::candidates(&changes, wanted, policy),
-            _ => Vec::new(),
-        };
-        for candidate in candidates {
-            let Some(source) = policy.sources.iter().find(|own| own.name == candidate.file) else {
-                continue;
+        Ok(Some(changes))
+    }
+
+    /// The other tested readings that a change for this check may affect.
+    fn other_readings(
+        &mut self,
+        checks: &Checks,
+        check: &Check,
+        policy: &PolicyText<'_>,
+    ) -> Limited<Option<Vec<Rc<dyn Reading>>>> {
+        let mut names = self.names(checks, check)?;
+        loop {
+            let Some(others) = (policy.tested)(&names) else {
+                return Ok(None);
             };
-            let text = edit::apply(&source.text, &candidate.edits);
-            if let Some(ruleset) = (policy.read)(&candidate.file, &text)
-                && self.is_mended(checks, check, &ruleset)?
-            {
-                return Ok(Some(candidate));
+            // Another machine may have further calls that do the same.
+            let mut all = names.clone();
+            for other in &others {
+                let subject = Subject::Ruleset(other.ruleset());
+                all.extend(self.with_other(subject, |judge| judge.names(checks, check))?);
+            }
+            if all == names {
+                return Ok(Some(others));
+            }
+            names = all;
+        }
+    }
+
+    /// The names of the calls that a check concerns.
+    fn names(&mut self, checks: &Checks, check: &Check) -> Limited<BTreeSet<&'static str>> {
+        let sought = self.all_sought(checks, check, &mut |_| {})?;
+        Ok(sought.iter().filter_map(|own| own.name).collect())
+    }
+
+    /// Whether a check holds in other readings of a changed text, and all calls that changed are ones that it concerns.
+    fn is_mended_in(
+        &mut self,
+        others: &[Rc<dyn Reading>],
+        checks: &Checks,
+        check: &Check,
+        (file, text): (&str, &str),
+    ) -> Limited<bool> {
+        for other in others {
+            let Some(changed) = other.changed(file, text) else {
+                return Ok(false);
+            };
+            let before = Subject::Ruleset(other.ruleset());
+            if !self.with_other(before, |judge| judge.is_mended(checks, check, &changed))? {
+                return Ok(false);
             }
         }
-        Ok(None)
+        Ok(true)
+    }
+
+    /// Whether all calls that changed in these readings are ones that a check concerns.
+    fn is_harmless_in(
+        &mut self,
+        others: &[Rc<dyn Reading>],
+        checks: &Checks,
+        check: &Check,
+        (file, text): (&str, &str),
+    ) -> Limited<bool> {
+        for other in others {
+            let Some(changed) = other.changed(file, text) else {
+                return Ok(false);
+            };
+            let before = Subject::Ruleset(other.ruleset());
+            let is_harmless = self.with_other(before, |judge| {
+                let changed =
+                    judge.with_other(Subject::Ruleset(&changed), |judge| Ok(judge.function()))?;
+                judge.is_harmless(checks, check, changed)
+            })?;
+            if !is_harmless {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether a check holds for a changed policy, and all calls that changed are ones that it concerns.
@@ -148,9 +278,14 @@ impl Judge<'_> {
             let contradicted = judge.contradicted(checks, check, &mut |_| {})?;
             Ok(contradicted.is_empty().then(|| judge.function()))
         })?;
-        let Some(changed) = changed else {
-            return Ok(false);
-        };
+        match changed {
+            Some(changed) => self.is_harmless(checks, check, changed),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether all calls for which a changed function differs are ones that a check concerns.
+    fn is_harmless(&mut self, checks: &Checks, check: &Check, changed: Function) -> Limited<bool> {
         let concerned = self.concerned(checks, check)?;
         let function = self.function();
         let other_calls = without(&mut self.shared.space, function, concerned)?;
@@ -160,7 +295,7 @@ impl Judge<'_> {
     /// The calls that a check concerns, as a condition on all words.
     fn concerned(&mut self, checks: &Checks, check: &Check) -> Limited<Function> {
         let mut concerned = Function::FALSE;
-        for sought in self.all_sought(checks, check, &mut |_| {})? {
+        for sought in self.all_sought(checks, check, &mut |_| {})?.iter() {
             let audit = IntervalSet::from_iter([sought.arch.audit()..=sought.arch.audit()]);
             let numbers = IntervalSet::from_iter([sought.nr..=sought.last]);
             let calls = self.shared.space.calls(&audit, &numbers)?;

@@ -1,9 +1,9 @@
 //! Results of checks: whether each holds, and calls that contradict those that don't.
 
 use tamis_abi::{Action, Arch, SeccompData, signature};
-use tamis_bpf::Pc;
-use tamis_prover::LimitReached;
-use tamis_rules::{Input, Origin};
+use tamis_bpf::{Pc, Program, interp, stack};
+use tamis_prover::{LimitReached, Subject};
+use tamis_rules::{Cause, Input, Origin};
 
 /// The result of a check for a policy.
 #[derive(Clone, Debug)]
@@ -158,4 +158,34 @@ pub fn as_read(data: &SeccompData) -> (SeccompData, Vec<RawArgument>) {
         }
     }
     (read, raw)
+}
+
+/// The rule, default or instruction that decides the action of a call.
+pub(crate) fn decider(subject: &Subject<'_>, input: &Input) -> Decider {
+    decider_in(subject, input, 0)
+}
+
+fn decider_in(subject: &Subject<'_>, input: &Input, filter: usize) -> Decider {
+    let last_insn = |program: &Program| {
+        let mut last = Pc(0);
+        interp::run_traced(program, &input.data, &mut |pc| last = pc);
+        Decider::Insn { filter, pc: last }
+    };
+    match subject {
+        Subject::Ruleset(ruleset) => match ruleset.decide_with(&input.data, &input.variables).cause
+        {
+            Cause::Rule(_, rule) => Decider::Rule(rule.origin.clone()),
+            Cause::Default(section) => Decider::Default(section.arch),
+            Cause::BadArch => Decider::BadArch,
+        },
+        Subject::Program(program) => last_insn(program),
+        Subject::Template(template) => last_insn(&template.bind(input.variables.as_slice())),
+        Subject::Stack(filters) => {
+            let answers: Vec<u32> = filters.iter().map(|own| own.answer(input)).collect();
+            match stack::winner(&answers) {
+                Some(index) => decider_in(&filters[index], input, index),
+                None => Decider::NoFilter,
+            }
+        }
+    }
 }

@@ -82,12 +82,10 @@ impl Judge<'_> {
                 self.multiplexed(target, *arch, &mut sought)?;
             }
         }
-        for target in check.claim.targets() {
+        let targets = check.claim.targets().iter().filter(|_| any_way);
+        for target in targets {
             for arch in &arches {
-                match any_way {
-                    true => self.other_ways(checks, target, *arch, &mut sought)?,
-                    false => self.note_ring(target, *arch, notice)?,
-                }
+                self.other_ways(checks, target, *arch, &mut sought)?;
             }
         }
         if sought.is_empty() {
@@ -133,6 +131,22 @@ impl Judge<'_> {
             way,
             text: format!("{multiplexer}({selector} == {})", by.call),
         }))
+    }
+
+    /// Notes that rings execute operations that the check names.
+    pub(crate) fn note_rings(
+        &mut self,
+        check: &Check,
+        targets: &[Target],
+        notice: &mut dyn FnMut(String),
+    ) -> Limited<()> {
+        let arches = self.arches(check, self.with_detours());
+        for target in targets {
+            for arch in &arches {
+                self.note_ring(target, *arch, notice)?;
+            }
+        }
+        Ok(())
     }
 
     /// Notes that a ring executes operations that the check names.

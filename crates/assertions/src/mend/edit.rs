@@ -1,5 +1,7 @@
 //! Changes of a text by lines.
 
+use std::borrow::Cow;
+
 /// A change at a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
@@ -24,20 +26,18 @@ pub enum EditKind {
 
 /// The text after these changes.
 pub(super) fn apply(text: &str, edits: &[Edit]) -> String {
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut lines: Vec<Cow<'_, str>> = text.lines().map(Cow::Borrowed).collect();
     let mut ordered: Vec<&Edit> = edits.iter().collect();
     ordered.sort_by_key(|edit| std::cmp::Reverse((edit.line, edit.column)));
     for edit in ordered {
         let at = (edit.line as usize - 1).min(lines.len());
         match edit.kind {
             EditKind::Insert => {
-                let following = lines.get(at).map(String::as_str).unwrap_or_default();
-                let indent: String = following
-                    .chars()
-                    .take_while(|sign| sign.is_whitespace())
-                    .collect();
+                let following = lines.get(at).map(AsRef::as_ref).unwrap_or_default();
+                let text = following.trim_start();
+                let indent = &following[..following.len() - text.len()];
                 let own = edit.text.lines().map(|line| format!("{indent}{line}"));
-                let own: Vec<String> = own.collect();
+                let own: Vec<Cow<'_, str>> = own.map(Cow::Owned).collect();
                 lines.splice(at..at, own);
             }
             EditKind::Delete => delete(&mut lines, at, edit),
@@ -46,8 +46,49 @@ pub(super) fn apply(text: &str, edits: &[Edit]) -> String {
     lines.join("\n") + "\n"
 }
 
+/// The innermost object of a JSON text around a place outside of strings with braces.
+pub(super) fn object_around(text: &str, at: usize) -> Option<&str> {
+    let bytes = text.as_bytes();
+    let mut closed = 0_usize;
+    let start = bytes[..at].iter().rposition(|byte| match byte {
+        b'{' if closed == 0 => true,
+        b'{' => {
+            closed -= 1;
+            false
+        }
+        b'}' => {
+            closed += 1;
+            false
+        }
+        _ => false,
+    })?;
+    let mut depth = 0_usize;
+    let length = bytes[start..].iter().position(|byte| {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })?;
+    Some(&text[start..=start + length])
+}
+
+/// The deletion of a part of a text.
+pub(super) fn deletion(text: &str, part: &str) -> Edit {
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    let before = &text[..start];
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    Edit {
+        line: before.matches('\n').count() as u32 + 1,
+        column: before[line_start..].chars().count() as u32 + 1,
+        kind: EditKind::Delete,
+        text: part.to_owned(),
+    }
+}
+
 /// Removes a part of a line, and the comma that separated it from its neighbour. A line with nothing else is removed.
-fn delete(lines: &mut Vec<String>, at: usize, edit: &Edit) {
+fn delete(lines: &mut Vec<Cow<'_, str>>, at: usize, edit: &Edit) {
     let Some(line) = lines.get(at).cloned() else {
         return;
     };
@@ -71,7 +112,7 @@ fn delete(lines: &mut Vec<String>, at: usize, edit: &Edit) {
     let left = format!("{before}{after}");
     match left.trim().is_empty() {
         true => drop(lines.remove(at)),
-        false => lines[at].clone_from(&left),
+        false => lines[at] = Cow::Owned(left),
     }
     if !had_comma {
         remove_comma_before(lines, at, &before);
@@ -79,10 +120,10 @@ fn delete(lines: &mut Vec<String>, at: usize, edit: &Edit) {
 }
 
 /// Removes the comma behind the last text before a place, if there is one.
-fn remove_comma_before(lines: &mut [String], at: usize, before: &str) {
+fn remove_comma_before(lines: &mut [Cow<'_, str>], at: usize, before: &str) {
     if let Some(kept) = before.trim_end().strip_suffix(',') {
-        let rest = lines[at][before.len()..].to_owned();
-        lines[at] = format!("{kept}{rest}");
+        let rest = &lines[at][before.len()..];
+        lines[at] = Cow::Owned(format!("{kept}{rest}"));
         return;
     }
     if !before.trim().is_empty() {
@@ -94,7 +135,7 @@ fn remove_comma_before(lines: &mut [String], at: usize, before: &str) {
         .find(|line| !line.trim().is_empty())
         && let Some(kept) = line.trim_end().strip_suffix(',')
     {
-        *line = kept.to_owned();
+        *line = Cow::Owned(kept.to_owned());
     }
 }
 
@@ -131,6 +172,17 @@ mod tests {
         assert_eq!(deleted(last, 3, 3, "{\n    1\n  }"), "[\n  2\n]\n");
         // Another text is left as it is.
         assert_eq!(deleted(list, 2, 3, "{\n    2\n  }"), format!("{list}\n"));
+    }
+
+    #[test]
+    fn the_object_around_a_place_is_the_innermost() {
+        let text = "[{\"args\": [{\"index\": 0}], \"names\": [\"a\"]}, {}]";
+        let around = |part: &str| object_around(text, text.find(part).unwrap());
+        assert_eq!(around("\"a\""), Some(&text[1..text.len() - 5]));
+        assert_eq!(around("\"index\""), Some("{\"index\": 0}"));
+        assert_eq!(object_around(text, 0), None);
+        let edit = deletion(text, around("\"a\"").unwrap());
+        assert_eq!(apply(text, &[edit]), "[{}]\n");
     }
 
     #[test]

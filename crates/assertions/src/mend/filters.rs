@@ -4,7 +4,7 @@
 
 use tamis_abi::{Action, ActionKind};
 
-use super::edit::{Edit, EditKind};
+use super::edit::{self, Edit, EditKind};
 use super::{Change, Mend, PolicyText, Wanted};
 
 /// The rules of the calls removed, or rules added to each list of rules.
@@ -27,7 +27,7 @@ pub(super) fn candidates(changes: &[Change], wanted: Wanted, policy: &PolicyText
     let removed: Vec<Edit> = rules(&source.text)
         .into_iter()
         .filter(|rule| names.iter().any(|name| is_rule_of(rule, name)))
-        .map(|rule| deletion(&source.text, rule))
+        .map(|rule| edit::deletion(&source.text, rule))
         .collect();
     // A list has one action, which a rule can't replace: a call is in the list, or gets the action of all others.
     let edits = match wanted {
@@ -49,20 +49,8 @@ pub(super) fn candidates(changes: &[Change], wanted: Wanted, policy: &PolicyText
 /// The innermost objects that have the key `syscall`.
 fn rules(text: &str) -> Vec<&str> {
     let keys = text.match_indices("\"syscall\"");
-    let object = |(key, _): (usize, &str)| {
-        let start = text[..key].rfind('{')?;
-        let mut depth = 0_usize;
-        let end = text[start..].char_indices().find(|(_, char)| {
-            match char {
-                '{' => depth += 1,
-                '}' => depth -= 1,
-                _ => {}
-            }
-            depth == 0
-        })?;
-        Some(&text[start..=start + end.0])
-    };
-    keys.filter_map(object).collect()
+    keys.filter_map(|(key, _)| edit::object_around(text, key))
+        .collect()
 }
 
 /// Whether the value behind the key `syscall` of a rule is this name.
@@ -75,18 +63,6 @@ fn is_rule_of(rule: &str, name: &str) -> bool {
             .strip_prefix(name)
             .is_some_and(|rest| rest.starts_with('"'))
     })
-}
-
-fn deletion(text: &str, rule: &str) -> Edit {
-    let start = rule.as_ptr() as usize - text.as_ptr() as usize;
-    let before = &text[..start];
-    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-    Edit {
-        line: before.matches('\n').count() as u32 + 1,
-        column: before[line_start..].chars().count() as u32 + 1,
-        kind: EditKind::Delete,
-        text: rule.to_owned(),
-    }
 }
 
 /// A rule for each call, at the beginning of each list of rules that has lines of its own.

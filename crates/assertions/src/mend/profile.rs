@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Action, ActionKind};
+use tamis_diag::Source;
 
-use super::edit::{Edit, EditKind};
+use super::edit::{self, Edit, EditKind};
 use super::{Change, Mend, PolicyText, Wanted};
 use crate::outcome::Decider;
 
@@ -106,7 +107,8 @@ fn in_list(entries: &str, policy: &PolicyText<'_>) -> Option<Edit> {
     })
 }
 
-/// The removal of each name from the list that decides; `None` if one isn't in a list.
+/// The removal of each name from the list that decides, or of the whole entry that names no other call; `None` if one isn't
+/// in a list.
 fn removed(changes: &[Change], policy: &PolicyText<'_>) -> Option<Vec<Edit>> {
     let source = policy
         .sources
@@ -139,7 +141,45 @@ fn removed(changes: &[Change], policy: &PolicyText<'_>) -> Option<Vec<Edit>> {
             edits.push(edit);
         }
     }
-    Some(edits)
+    Some(with_whole_entries(edits, source))
+}
+
+/// The removals of names, with one removal for all names of an entry: engines refuse entries without names.
+fn with_whole_entries(edits: Vec<Edit>, source: &Source) -> Vec<Edit> {
+    let text = &source.text;
+    let place = |edit: &Edit| {
+        let (start, line) = source.line(edit.line)?;
+        let (within, _) = line.char_indices().nth(edit.column as usize - 1)?;
+        Some(start + within)
+    };
+    // The removals by the entry in which they are.
+    let mut entries: BTreeMap<(usize, &str), Vec<Edit>> = BTreeMap::new();
+    let mut kept = Vec::new();
+    for edit in edits {
+        let Some(at) = place(&edit) else {
+            kept.push(edit);
+            continue;
+        };
+        let known = entries.keys().copied();
+        let mut known = known.filter(|(start, entry)| (*start..start + entry.len()).contains(&at));
+        let around = || {
+            let entry = edit::object_around(text, at)?;
+            Some((entry.as_ptr().addr() - text.as_ptr().addr(), entry))
+        };
+        match known.next().or_else(around) {
+            Some(entry) => entries.entry(entry).or_default().push(edit),
+            None => kept.push(edit),
+        }
+    }
+    for ((_, entry), own) in entries {
+        let names = entry.split_once("\"names\"").map_or("", |(_, rest)| rest);
+        let names = names.split(']').next().unwrap_or_default();
+        match names.matches('"').count() == 2 * own.len() {
+            true => kept.push(edit::deletion(text, entry)),
+            false => kept.extend(own),
+        }
+    }
+    kept
 }
 
 /// A further entry at the beginning of a JSON profile's list.

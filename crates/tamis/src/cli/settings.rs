@@ -4,8 +4,10 @@
 //! these, a command that finds nothing goes on to the other readings ([`tamis_policy::selection`]), so that an answer
 //! such as "no changes" holds for every container; `--arch all` and `--cap all` report on all readings.
 
+use std::collections::BTreeSet;
+
 use tamis_abi::Arch;
-use tamis_policy::selection::{self, ENGINE_ARCHES, Selection, Setting, Varying};
+use tamis_policy::selection::{self, ENGINE_ARCHES, Selection, Setting, TooManyReadings, Varying};
 use tamis_report::extent::{Extent, Readings};
 use tamis_session::{Assignment, Loaded, SideOptions};
 
@@ -31,6 +33,17 @@ pub(crate) struct OtherReading {
     /// The architectures whose calls count; all if empty, as on another machine.
     pub(crate) arches: Vec<Arch>,
     pub(crate) load: LoadArgs,
+}
+
+impl OtherReading {
+    /// The first reading.
+    pub(crate) fn first(coverage: &Coverage) -> OtherReading {
+        OtherReading {
+            title: String::new(),
+            arches: Vec::new(),
+            load: coverage.first.clone(),
+        }
+    }
 }
 
 impl Coverage {
@@ -63,25 +76,69 @@ impl Coverage {
         }
     }
 
+    /// Whether the options choose capabilities or a kernel.
+    pub(crate) const fn has_choices(&self) -> bool {
+        !self.varying.capabilities || !self.varying.kernels
+    }
+
+    /// The coverage of all readings on the machines of this one, whatever capabilities and kernel the options choose.
+    pub(crate) fn of_all(&self) -> Coverage {
+        let mut first = self.first.clone();
+        let list = &mut first.languages.list;
+        list.retain(|option| option.name != CAPABILITIES);
+        first.kernel = None;
+        Coverage {
+            first,
+            varying: Varying {
+                natives: self.varying.natives,
+                capabilities: true,
+                kernels: true,
+            },
+            is_requested: self.is_requested,
+        }
+    }
+
     /// The readings of these inputs, each a stack of filters, beside the first.
     ///
     /// # Errors
     /// If there are too many.
     pub(crate) fn others(&self, inputs: &[&[Loaded]]) -> Result<Vec<OtherReading>, Failure> {
-        if !self.goes_on(inputs) {
-            return Ok(Vec::new());
-        }
-        let filters = inputs.iter().copied().flatten();
-        let own: Vec<Selection> = filters
-            .filter_map(|filter| self.selection(filter))
-            .collect();
-        let own: Vec<&Selection> = own.iter().collect();
-        let settings = selection::settings(&own, self.varying).map_err(|_| {
+        self.beside_first(&self.selections(inputs)).map_err(|_| {
             Failure::gave_up(
                 "the entries depend on too many capabilities to read the policy for all sets of them",
                 Some("choose some with `--cap`".to_owned()),
             )
-        })?;
+        })
+    }
+
+    /// Those of them in which calls with these names may have other actions.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub(crate) fn others_of_calls(
+        &self,
+        inputs: &[&[Loaded]],
+        calls: &BTreeSet<&str>,
+    ) -> Result<Vec<OtherReading>, TooManyReadings> {
+        let all = self.selections(inputs).into_iter();
+        let own: Vec<Selection> = all.map(|own| own.of_calls(calls)).collect();
+        self.beside_first(&own)
+    }
+
+    /// The conditions of the inputs; none if only the first reading counts.
+    fn selections(&self, inputs: &[&[Loaded]]) -> Vec<Selection> {
+        if !self.goes_on(inputs) {
+            return Vec::new();
+        }
+        let filters = inputs.iter().copied().flatten();
+        filters
+            .filter_map(|filter| self.selection(filter))
+            .collect()
+    }
+
+    fn beside_first(&self, selections: &[Selection]) -> Result<Vec<OtherReading>, TooManyReadings> {
+        let own: Vec<&Selection> = selections.iter().collect();
+        let settings = selection::settings(&own, self.varying)?;
         let first = self.first.call_arch();
         let others = settings.iter().filter(|setting| {
             // The default reading is among those for this machine.

@@ -9,6 +9,7 @@ mod readings;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use tamis_assertions::{
     Check, Checks, Claim, Constraint, Judge, Resources, Setting, Shared, Uncovered, standard,
@@ -29,7 +30,8 @@ use crate::cli::output::{OutputArgs, print, refuse_to_replace, refuse_to_replace
 use crate::cli::settings::Coverage;
 use crate::cli::{Failure, Global, budget, exit, input};
 use crate::code;
-use mend::Mender;
+use mend::{Mender, ReadSide};
+use readings::Readings;
 
 /// Check what policies must and mustn't allow
 #[derive(clap::Args)]
@@ -114,6 +116,8 @@ type Place = (usize, usize);
 struct Reading<'r> {
     side: &'r Side,
     load: &'r LoadArgs,
+    /// The texts for mends, if the side is a policy.
+    mended: Option<(&'r Rc<ReadSide>, &'r Readings)>,
     /// The references of checks that compare.
     references: &'r BTreeMap<Place, Side>,
     /// Whether the rules that no check constrains are sought, if that is wanted.
@@ -304,7 +308,8 @@ impl Args {
             let judge = Judge::among(*subject, assumed, shared);
             let mut judge = judge.map_err(|limit| self.limits.gave_up(&side.name, limit))?;
             let sources = sources(side);
-            let mender = Mender::new(side, reading.load, &self.limits);
+            let mender = reading.mended;
+            let mender = mender.and_then(|(own, all)| Mender::new(own, all, &self.limits));
             let compiled = OnceCell::new();
             let programs = || match compiled.get_or_init(|| self.programs(side)) {
                 Ok(programs) => Ok(Vec::as_slice(programs)),

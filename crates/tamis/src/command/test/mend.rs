@@ -1,11 +1,11 @@
 //! Changes of policies that make a failing check hold: the texts for the search, and the changed policies read again.
 
-use std::cell::{OnceCell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
-use tamis_assertions::{Check, Checks, Edit, Judge, Mend, PolicyText};
+use tamis_assertions::{Check, Checks, Judge, Mend, PolicyText, Reading};
 use tamis_policy::loader::{self, Loader};
 use tamis_report::place;
 use tamis_rules::{Origin, Ruleset};
@@ -16,72 +16,115 @@ use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, on_this_machine};
 use crate::command::oci::profile_of;
 
+use super::readings::Readings;
+
 /// Results that several checks need.
 type Cache<K, V> = RefCell<HashMap<K, V>>;
 
-/// Changes of the policy of one reading. What several checks need is read and converted once.
+/// A policy in one of its readings, and the readings of its changed texts.
+pub(super) struct ReadSide {
+    pub(super) side: Side,
+    pub(super) load: LoadArgs,
+    /// The rulesets of changed texts, by the file and its text.
+    changed: Cache<(String, String), Option<Rc<Ruleset>>>,
+}
+
+impl ReadSide {
+    pub(super) fn new(side: Side, load: LoadArgs) -> ReadSide {
+        ReadSide {
+            side,
+            load,
+            changed: RefCell::default(),
+        }
+    }
+
+    /// The only filter, if it is a policy.
+    fn policy(&self) -> Option<&Policy> {
+        match self.side.filters() {
+            [Loaded::Policy(policy)] => Some(policy),
+            _ => None,
+        }
+    }
+}
+
+/// A reading of the only policy of a side.
+struct PolicyReading(Rc<ReadSide>);
+
+impl PolicyReading {
+    fn policy(&self) -> &Policy {
+        self.0
+            .policy()
+            .expect("all readings of a policy are policies")
+    }
+}
+
+impl Reading for PolicyReading {
+    fn ruleset(&self) -> &Ruleset {
+        &self.policy().ruleset
+    }
+
+    fn changed(&self, file: &str, text: &str) -> Option<Rc<Ruleset>> {
+        let mut changed = self.0.changed.borrow_mut();
+        let own = changed.entry((file.to_owned(), text.to_owned()));
+        let read = || changed_ruleset(self.policy(), &self.0.load, file, text).map(Rc::new);
+        own.or_insert_with(read).clone()
+    }
+}
+
+/// Changes of a policy. What several checks need is read and converted once.
 pub(super) struct Mender<'m> {
     policy: &'m Policy,
-    load: &'m LoadArgs,
+    own: PolicyReading,
+    readings: &'m Readings,
     limits: &'m LimitArgs,
     /// The places of names in lists, by the place of the list.
     places: Cache<Origin, HashMap<&'m str, Origin>>,
     /// The entries that allow calls on an architecture.
     entries: Cache<(Vec<String>, Arch), Option<Vec<String>>>,
-    /// The calls in entries of a container profile that hold in some readings only.
-    conditional: OnceCell<HashSet<String>>,
-    /// The rulesets of changed texts, by the file and its text.
-    changed: Cache<(String, String), Option<Rc<Ruleset>>>,
 }
 
 impl<'m> Mender<'m> {
     /// For the policy that is the only filter of a side, if it has a text.
     pub(super) fn new(
-        side: &'m Side,
-        load: &'m LoadArgs,
+        own: &'m Rc<ReadSide>,
+        readings: &'m Readings,
         limits: &'m LimitArgs,
     ) -> Option<Mender<'m>> {
-        let [Loaded::Policy(policy)] = side.filters() else {
-            return None;
-        };
+        let policy = own.policy()?;
         Input::embedded(&policy.name).is_none().then(|| Mender {
             policy,
-            load,
+            own: PolicyReading(own.clone()),
+            readings,
             limits,
             places: RefCell::default(),
             entries: RefCell::default(),
-            conditional: OnceCell::new(),
-            changed: RefCell::default(),
         })
     }
 
-    /// The smallest change that mends a failing check of calls; `None` if none is known within the limits.
-    ///
-    /// A change is proved in this reading. It does the same in all others unless an entry that holds in some of them
-    /// names one of its calls, so such a change is not offered.
+    /// The smallest change that mends a failing check of calls in all tested readings; `None` if none is known within the limits.
     pub(super) fn mend(
         &self,
         judge: &mut Judge<'_>,
         checks: &Checks,
         check: &Check,
     ) -> Option<Mend> {
+        let others = |all: Vec<Rc<ReadSide>>| {
+            let all = all.into_iter();
+            let others = all.filter(|other| !Rc::ptr_eq(other, &self.own.0));
+            let reading = |other| Rc::new(PolicyReading(other)) as Rc<dyn Reading>;
+            others.map(reading).collect()
+        };
         let text = PolicyText {
             language: self.policy.kind.name(),
             root: &self.policy.name,
             sources: &self.policy.sources,
             place_in_list: &|origin, call| self.place_in_list(origin, call),
             allowing: &|calls, arch| self.allowing_entries(calls, arch),
-            read: &|file, text| self.changed(file, text),
+            own: &self.own,
+            tested: &|calls| Some(others(self.readings.tested(calls)?)),
+            untested: &|calls| Some(others(self.readings.untested(calls)?)),
         };
-        let mend = judge.mend(checks, check, &text).ok().flatten()?;
-        let conditional = self
-            .conditional
-            .get_or_init(|| conditional_calls(self.policy));
-        let is_conditional = |edit: &Edit| {
-            let mut words = edit.text.split('"');
-            words.any(|word| conditional.contains(word))
-        };
-        (!mend.edits.iter().any(is_conditional)).then_some(mend)
+        judge.mend(checks, check, &text).ok().flatten()
     }
 
     fn place_in_list(&self, origin: &Origin, call: &SeccompData) -> Option<Origin> {
@@ -105,14 +148,6 @@ impl<'m> Mender<'m> {
         own.or_insert_with(|| allowing_entries(calls, arch, self.limits))
             .clone()
     }
-
-    /// The ruleset of the policy with another text of one of its files.
-    fn changed(&self, file: &str, text: &str) -> Option<Rc<Ruleset>> {
-        let mut changed = self.changed.borrow_mut();
-        let own = changed.entry((file.to_owned(), text.to_owned()));
-        own.or_insert_with(|| changed_ruleset(self.policy, self.load, file, text).map(Rc::new))
-            .clone()
-    }
 }
 
 /// The entries of a container profile that allow these calls on an architecture.
@@ -124,34 +159,12 @@ fn allowing_entries(calls: &[String], arch: Arch, limits: &LimitArgs) -> Option<
     Some(allowing.map(ToString::to_string).collect())
 }
 
-/// The names of calls in the entries of a container profile that depend on capabilities, architectures or kernels.
-fn conditional_calls(policy: &Policy) -> HashSet<String> {
-    let root = policy.sources.iter().next();
-    let text = root.map_or("", |source| &source.text);
-    let profile: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-    let entries = profile["syscalls"].as_array();
-    let is_conditional = |entry: &&serde_json::Value| {
-        let conditions = ["includes", "excludes"].map(|member| entry[member].as_object());
-        let mut members = conditions
-            .into_iter()
-            .flatten()
-            .flat_map(serde_json::Map::values);
-        members
-            .any(|value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()))
-    };
-    let names = entries.into_iter().flatten().filter(is_conditional);
-    let names = names.flat_map(|entry| {
-        let list = entry["names"].as_array().into_iter().flatten();
-        list.chain([&entry["name"]])
-            .filter_map(|name| name.as_str())
-    });
-    names.map(str::to_owned).collect()
-}
-
 /// Whether an entry of a container profile is left without a name, as engines refuse it.
 fn has_empty_entry(text: &str) -> bool {
-    let dense: String = text.split_whitespace().collect();
-    dense.contains("\"names\":[]")
+    let lists = text.split("\"names\"").skip(1);
+    let inside = lists.filter_map(|rest| rest.trim_start().strip_prefix(':'));
+    let mut inside = inside.filter_map(|rest| rest.trim_start().strip_prefix('['));
+    inside.any(|rest| rest.trim_start().starts_with(']'))
 }
 
 /// The ruleset of a policy with another text of one of its files, in the policy's own language.

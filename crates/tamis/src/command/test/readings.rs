@@ -3,18 +3,21 @@
 //!
 //! A check holds if it holds in all readings. The result of one that doesn't is that of the first such reading.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 use tamis_assertions::Shared;
 use tamis_cli::side::SideInputs;
 use tamis_report::extent::Extent;
 use tamis_report::test::{CheckEntry, TestedEntry};
 use tamis_session::bindings::match_variables;
-use tamis_session::{Loaded, Side, SideOptions};
+use tamis_session::{InputKind, Loaded, Side, SideOptions};
 
+use super::mend::ReadSide;
 use super::{Args, CheckFile, Place, Reading, places};
 use crate::cli::load::LoadArgs;
-use crate::cli::settings::Coverage;
+use crate::cli::settings::{Coverage, OtherReading};
 use crate::cli::{Failure, Global, budget};
 
 /// The results for a policy in all of its readings.
@@ -27,10 +30,13 @@ pub(super) fn test(
     let inputs = SideInputs::read(policy, global)?;
     let coverage = Coverage::new(&args.load, &[]);
     let load = coverage.first.keeping_variables();
-    let mut side = load_side(&inputs, &load, global)?;
+    let side = load_side(&inputs, &load, global)?;
     load.check_options(side.filters())?;
-    let references = matched(&mut side, first_references(files))?;
-    let mut first = test_first(args, files, (&side, &references), &load, global)?;
+    let readings = Readings::new(inputs, coverage, ReadSide::new(side, load));
+    let (side, references) = readings.first.matched(first_references(files))?;
+    let mended = Some((&readings.first, &readings));
+    let load = &readings.first.load;
+    let mut first = test_first(args, files, (&side, &references), (load, mended), global)?;
     let mut compared = vec![side.filters()];
     compared.extend(
         references
@@ -38,30 +44,27 @@ pub(super) fn test(
             .map(Side::filters)
             .filter(|own| is_profile(own)),
     );
-    let others = coverage.others(&compared)?;
-    first.tested.compared = coverage.extent(&[side.filters()], true);
+    let all = readings.coverage.others(&compared)?;
+    first.tested.compared = readings.coverage.extent(&[side.filters()], true);
     let mut seen = vec![side];
-    for other in others {
+    for other in all {
         let open = first.open();
         if open.is_empty() {
             break;
         }
-        let load = other.load.keeping_variables();
-        let mut side = match load_side(&inputs, &load, &Global::silent()) {
-            Ok(side) => side,
-            // A profile that is no filter on a machine.
-            Err(Failure::Diagnostics(..)) => continue,
-            Err(failure) => return Err(failure),
+        let Some(own) = readings.read(&other, false)? else {
+            continue;
         };
-        let references = matched(&mut side, other_references(files, &open, &load)?)?;
+        let (side, references) = own.matched(other_references(files, &open, &own.load)?)?;
         if references.is_empty() && seen.iter().any(|before| before.is_identical(&side)) {
             continue;
         }
         let reading = Reading {
             side: &side,
-            load: &load,
+            load: &own.load,
             references: &references,
             is_covered: false,
+            mended: Some((&own, &readings)),
         };
         let is_wanted = |place| open.contains(&place);
         let silent = Global::silent();
@@ -73,15 +76,127 @@ pub(super) fn test(
     Ok(first.tested)
 }
 
+/// A reading beside the first; `None` if it is no filter.
+type Other = Option<Rc<ReadSide>>;
+
+/// A policy in its readings, each read once.
+pub(super) struct Readings {
+    inputs: SideInputs,
+    coverage: Coverage,
+    /// The coverage of all readings, whatever the options choose.
+    all: Coverage,
+    first: Rc<ReadSide>,
+    /// The kind of the policy, if it is the only filter.
+    kind: Option<InputKind>,
+    /// By whether they are untested, and by their titles, which are unique; `None` for a profile that is no filter on a
+    /// machine.
+    others: RefCell<HashMap<(bool, String), Other>>,
+}
+
+impl Readings {
+    fn new(inputs: SideInputs, coverage: Coverage, first: ReadSide) -> Readings {
+        let kind = match first.side.filters() {
+            [Loaded::Policy(policy)] => Some(policy.kind),
+            _ => None,
+        };
+        Readings {
+            inputs,
+            all: coverage.of_all(),
+            coverage,
+            first: Rc::new(first),
+            kind,
+            others: RefCell::default(),
+        }
+    }
+
+    /// A reading; `None` if the profile is no filter on a machine.
+    fn read(
+        &self,
+        reading: &OtherReading,
+        is_untested: bool,
+    ) -> Result<Option<Rc<ReadSide>>, Failure> {
+        let key = (is_untested, reading.title.clone());
+        if let Some(known) = self.others.borrow().get(&key) {
+            return Ok(known.clone());
+        }
+        let load = reading.load.keeping_variables();
+        let load = match self.kind {
+            Some(kind) => load.with_kind(Some(kind)),
+            None => load,
+        };
+        let own = match load_side(&self.inputs, &load, &Global::silent()) {
+            Ok(side) => Some(Rc::new(ReadSide::new(side, load))),
+            Err(Failure::Diagnostics(..)) => None,
+            Err(failure) => return Err(failure),
+        };
+        let mut others = self.others.borrow_mut();
+        others.insert(key, own.clone());
+        Ok(own)
+    }
+
+    /// The readings that are tested in which calls with these names may have other actions; `None` if one can't be read.
+    pub(super) fn tested(&self, calls: &BTreeSet<&'static str>) -> Option<Vec<Rc<ReadSide>>> {
+        let mut all = vec![self.first.clone()];
+        self.add(&self.coverage, calls, false, &mut all)?;
+        Some(all)
+    }
+
+    /// The readings that aren't tested, as the options choose others, in which calls with these names may have other
+    /// actions; `None` if one can't be read.
+    pub(super) fn untested(&self, calls: &BTreeSet<&'static str>) -> Option<Vec<Rc<ReadSide>>> {
+        let mut all = Vec::new();
+        if !self.coverage.has_choices() {
+            return Some(all);
+        }
+        self.add(&self.all, calls, true, &mut all)?;
+        if !all.is_empty() {
+            let first = OtherReading::first(&self.all);
+            all.extend(self.read(&first, true).ok()?);
+        }
+        Some(all)
+    }
+
+    fn add(
+        &self,
+        coverage: &Coverage,
+        calls: &BTreeSet<&'static str>,
+        is_untested: bool,
+        all: &mut Vec<Rc<ReadSide>>,
+    ) -> Option<()> {
+        let filters = [self.first.side.filters()];
+        for other in coverage.others_of_calls(&filters, calls).ok()? {
+            all.extend(self.read(&other, is_untested).ok()?);
+        }
+        Some(())
+    }
+}
+
+impl ReadSide {
+    /// The side and the references, with the variables of the policy: those of one name are one.
+    fn matched(
+        &self,
+        mut references: BTreeMap<Place, Side>,
+    ) -> Result<(Side, BTreeMap<Place, Side>), Failure> {
+        let mut side = self.side.clone();
+        if !references.is_empty() {
+            let others = references.values_mut().flat_map(Side::filters_mut);
+            match_variables(side.filters_mut().chain(others))?;
+        }
+        Ok((side, references))
+    }
+}
+
 /// The results for the filters of a process, which have one reading.
 pub(super) fn test_only(
     args: &Args,
     files: &[CheckFile],
-    mut side: Side,
+    side: Side,
     global: &Global,
 ) -> Result<TestedEntry, Failure> {
-    let references = matched(&mut side, first_references(files))?;
-    Ok(test_first(args, files, (&side, &references), &args.load, global)?.tested)
+    let own = ReadSide::new(side, args.load.clone());
+    let (side, references) = own.matched(first_references(files))?;
+    let first = test_first(args, files, (&side, &references), (&own.load, None), global)?;
+    Ok(first.tested)
 }
 
 /// The results so far.
@@ -96,7 +211,7 @@ fn test_first(
     args: &Args,
     files: &[CheckFile],
     (side, references): (&Side, &BTreeMap<Place, Side>),
-    load: &LoadArgs,
+    (load, mended): (&LoadArgs, Option<(&Rc<ReadSide>, &Readings)>),
     global: &Global,
 ) -> Result<Results, Failure> {
     let reading = Reading {
@@ -104,6 +219,7 @@ fn test_first(
         load,
         references,
         is_covered: true,
+        mended,
     };
     let shared = Shared::new(args.limits.limits(), budget::stop());
     let results = args.test_reading(files, &reading, shared, &|_| true, global)?;
@@ -151,18 +267,6 @@ fn load_side(inputs: &SideInputs, load: &LoadArgs, global: &Global) -> Result<Si
 fn is_profile(filters: &[Loaded]) -> bool {
     let mut policies = filters.iter().filter_map(Loaded::policy);
     policies.any(|policy| policy.selection.is_some())
-}
-
-/// The references, with the variables of the policy: those of one name are one.
-fn matched(
-    side: &mut Side,
-    mut references: BTreeMap<Place, Side>,
-) -> Result<BTreeMap<Place, Side>, Failure> {
-    if !references.is_empty() {
-        let others = references.values_mut().flat_map(Side::filters_mut);
-        match_variables(side.filters_mut().chain(others))?;
-    }
-    Ok(references)
 }
 
 /// The references in their first reading.
