@@ -1,10 +1,10 @@
 //! The function of a combination, from the functions of its parts: the other side of the proof.
 //!
 //! Only the function of an overlay uses rules. The others are compositions of diagrams; for intersect the prover's own
-//! function of a stack.
+//! function of a stack. Where diagrams reach a limit, the same compositions are gates ([`composed`]).
 
 use tamis_abi::{Action, ActionKind, Arch, syscall};
-use tamis_prover::{Function, Limited, Space};
+use tamis_prover::{Composed, Function, Limited, Space, Subject};
 use tamis_rules::{IntervalSet, Rule, Ruleset, Section};
 
 use crate::Operation;
@@ -40,6 +40,61 @@ pub(crate) fn combined(
         };
     }
     Ok(function)
+}
+
+/// The function of the combination of rulesets, for gates.
+pub(crate) fn composed<'a>(
+    operation: Operation,
+    all: &[&'a Ruleset],
+    explicit: &'a [[Ruleset; 2]],
+    defaults: &'a Ruleset,
+) -> Composed<'a> {
+    let mut filters = all
+        .iter()
+        .map(|own| Composed::Filter(Subject::Ruleset(own)));
+    let first = filters.next().expect("there is a first part");
+    match operation {
+        Operation::Intersect => unreachable!("it is a stack"),
+        Operation::Union => filters.fold(first, |older, newer| Composed::Looser {
+            older: older.into(),
+            newer: newer.into(),
+        }),
+        Operation::Minus => filters.fold(first, |older, newer| Composed::Without {
+            older: older.into(),
+            newer: newer.into(),
+            removed: Composed::Filter(Subject::Ruleset(defaults)).into(),
+        }),
+        Operation::Overlay => explicit.iter().fold(first, |older, own| Composed::Agreed {
+            two: own.each_ref().map(Subject::Ruleset),
+            otherwise: older.into(),
+        }),
+    }
+}
+
+/// The ruleset without rules: its defaults.
+pub(crate) fn defaults(ruleset: &Ruleset) -> Ruleset {
+    let sections = ruleset.sections().iter().map(|own| Section {
+        rules: Vec::new(),
+        ..own.clone()
+    });
+    Ruleset::new(sections.collect(), ruleset.bad_arch).expect("as before")
+}
+
+/// The explicit rules of a part with two defaults, which no call without such a rule has in common.
+pub(crate) fn explicit(newer: &Ruleset) -> [Ruleset; 2] {
+    [Action::ALLOW, Action::KILL_PROCESS].map(|default| {
+        let sections = newer.sections().iter().map(|own| Section {
+            arch: own.arch,
+            rules: own
+                .rules
+                .iter()
+                .filter(|rule| !is_default(own.arch, rule))
+                .cloned()
+                .collect(),
+            default,
+        });
+        Ruleset::new(sections.collect(), default).expect("as before")
+    })
 }
 
 /// The condition that a function has an action of these kinds.

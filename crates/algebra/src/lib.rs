@@ -32,7 +32,7 @@ mod proof;
 pub use combine::{Impossible, MAX_RULES, combine};
 pub use installation::{TwoListeners, installation};
 pub use origin::{Origin, may_execute, origins};
-pub use proof::{Refuted, Unproved, prove};
+pub use proof::{Refuted, Unproved, prove, prove_by_gates};
 
 /// An operation on policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

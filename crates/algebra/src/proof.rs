@@ -4,11 +4,13 @@ use std::error::Error;
 use std::fmt;
 
 use tamis_abi::Action;
-use tamis_prover::{Function, LimitReached, Scope, Space};
+use tamis_prover::{
+    Answer, Function, LimitReached, Limits, Pair, Scope, Space, Stop, Subject, decide_by_gates,
+};
 use tamis_rules::{Input, Ruleset};
 
 use crate::Operation;
-use crate::function::{Part, combined};
+use crate::function::{Part, combined, composed, defaults, explicit};
 
 /// A proof that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +95,71 @@ pub fn prove(
     Ok(function)
 }
 
+/// Proves the same without diagrams, which conditions on several arguments make too large.
+///
+/// # Errors
+/// As [`prove`].
+pub fn prove_by_gates(
+    operation: Operation,
+    first: &Ruleset,
+    others: &[&Ruleset],
+    result: &Ruleset,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<(), Unproved> {
+    let all: Vec<&Ruleset> = [&[first], others].concat();
+    let own = Subject::Ruleset(result);
+    let parts: Vec<Subject<'_>> = all.iter().map(|part| Subject::Ruleset(part)).collect();
+    if operation == Operation::Intersect {
+        let stack = Subject::Stack(&parts);
+        match decide_by_gates(&own, &stack, limits, stop) {
+            Answer::Equal(_) => {}
+            Answer::Unknown(limit) => return Err(Unproved::Limit(limit)),
+            Answer::Different {
+                input, left, right, ..
+            } => return Err(refuted(Some(input), left, right)),
+        }
+    } else {
+        let explicit: Vec<[Ruleset; 2]> = others.iter().map(|own| explicit(own)).collect();
+        let defaults = defaults(first);
+        let expected = composed(operation, &all, &explicit, &defaults);
+        if let Some(input) = expected.difference(&own, limits, stop)? {
+            let is = own.answer(&input);
+            return Err(refuted(Some(input), is, expected.answer(&input)));
+        }
+    }
+    let bounds = match operation {
+        Operation::Intersect | Operation::Union => parts.as_slice(),
+        Operation::Minus => &parts[..1],
+        Operation::Overlay => &[],
+    };
+    for bound in bounds {
+        let report = tamis_prover::prove_by_gates(&own, bound, &Scope::default(), limits, stop);
+        report.result?;
+        let passed = report.pairs.iter().find(|pair| is_passed(operation, pair));
+        if let Some(pair) = passed {
+            return Err(refuted(pair.example, pair.left, pair.right));
+        }
+    }
+    Ok(())
+}
+
+fn refuted(call: Option<Input>, is: u32, expected: u32) -> Unproved {
+    Unproved::Refuted(Box::new(Refuted {
+        call,
+        is: Action::from_ret(is),
+        expected: Action::from_ret(expected),
+    }))
+}
+
+/// Whether a result passes a bound for the calls of a pair: is looser than it or, for a union, stricter.
+fn is_passed(operation: Operation, pair: &Pair) -> bool {
+    match operation {
+        Operation::Union => pair.strictness().is_lt(),
+        Operation::Intersect | Operation::Minus | Operation::Overlay => pair.strictness().is_gt(),
+    }
+}
+
 fn part<'a>(space: &mut Space, ruleset: &'a Ruleset) -> Result<Part<'a>, Unproved> {
     Ok(Part {
         ruleset,
@@ -108,18 +175,8 @@ fn check_bound(
     bound: Function,
 ) -> Result<(), Unproved> {
     for pair in space.strictness(function, bound, &Scope::default())? {
-        let is_passed = match operation {
-            Operation::Union => pair.strictness().is_lt(),
-            Operation::Intersect | Operation::Minus | Operation::Overlay => {
-                pair.strictness().is_gt()
-            }
-        };
-        if is_passed {
-            return Err(Unproved::Refuted(Box::new(Refuted {
-                call: pair.example,
-                is: Action::from_ret(pair.left),
-                expected: Action::from_ret(pair.right),
-            })));
+        if is_passed(operation, &pair) {
+            return Err(refuted(pair.example, pair.left, pair.right));
         }
     }
     Ok(())

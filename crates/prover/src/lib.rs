@@ -45,7 +45,7 @@ mod word_test;
 
 pub use comparison::{Comparison, ComparisonResult, Pair, Scope};
 pub use diagram::{LimitReached, Limited, Variable};
-pub use gates::{Branches, agree_on_packets};
+pub use gates::{Branches, Composed, agree_on_packets};
 pub use prove::{
     Answer, Method, Report, decide, decide_by_gates, decide_until, equality_by_diagrams,
     equality_by_gates, prove, prove_by_gates, refutation,

@@ -7,6 +7,7 @@
 //! limit the answer is *unknown*.
 
 mod branches;
+mod composed;
 mod graph;
 mod packets;
 mod program;
@@ -26,6 +27,7 @@ use crate::space::Limits;
 use crate::stop::Stop;
 use crate::subject::Subject;
 pub use branches::Branches;
+pub use composed::Composed;
 pub(crate) use graph::Gate;
 use graph::Gates;
 pub use packets::agree_on_packets;
@@ -219,8 +221,9 @@ mod tests {
     use super::*;
 
     /// The sources of the translation to gates, without tests.
-    const SOURCES: [&str; 6] = [
+    const SOURCES: [&str; 7] = [
         include_str!("mod.rs"),
+        include_str!("composed.rs"),
         include_str!("program.rs"),
         include_str!("packets.rs"),
         include_str!("words.rs"),

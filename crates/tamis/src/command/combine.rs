@@ -8,9 +8,9 @@ use tamis_algebra::{Impossible, Operation, Origin, Unproved, may_execute};
 use tamis_analysis::{CaseLimits, decompile};
 use tamis_diag::{Diagnostic, Sources};
 use tamis_export::Exporter;
-use tamis_export::convert::{self, Converted, Source};
+use tamis_export::convert::{self, Converted, Refusal, Source};
 use tamis_policy::installation::Installation;
-use tamis_prover::{Function, Space};
+use tamis_prover::{Function, LimitReached, Space};
 use tamis_report::combine::{Bound, CombineReport, OriginEntry, origin_note};
 use tamis_rules::{Cause, Decision, Ruleset};
 use tamis_session::Loaded;
@@ -95,9 +95,17 @@ struct Part {
 
 /// A proved combination.
 struct Combined {
-    function: Function,
+    meaning: Meaning,
     arches: Vec<Arch>,
     origins: BTreeMap<&'static str, Origin>,
+}
+
+/// The meaning of a combination.
+enum Meaning {
+    /// As a diagram.
+    Function(Function),
+    /// As rules, if its diagram reaches a limit.
+    Rules(Ruleset),
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -133,8 +141,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         let assumed = source.systemd.assumed().diagnostic("written for");
         global.warn(assumed.as_slice(), &Sources::new());
     }
-    let converted = convert::convert(&mut space, combined.function, args.to, &source);
-    let converted: Converted = converted.map_err(|refusal| failure(&args.limits, refusal))?;
+    let converted = converted(args, &combined.meaning, &mut space, &source)?;
     let wanted = Wanted {
         to: args.to,
         is_strict: args.load.is_strict(),
@@ -157,6 +164,31 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let write = |output: &OutputArgs| output.text(&report.converted.text);
     show_beside(&args.output, write, &report, global)?;
     Ok(exit::OK)
+}
+
+/// The combination in the language.
+fn converted(
+    args: &Args,
+    meaning: &Meaning,
+    space: &mut Space,
+    source: &Source,
+) -> Result<Converted, Failure> {
+    let limits = &args.limits;
+    match meaning {
+        Meaning::Function(function) => convert::convert(space, *function, args.to, source)
+            .map_err(|refusal| failure(limits, refusal)),
+        Meaning::Rules(ruleset) => {
+            let stop = budget::stop();
+            let converted =
+                convert::convert_complex(ruleset, args.to, source, limits.limits(), &stop);
+            converted.map_err(|refusal| match refusal {
+                Refusal::Limit(limit) => {
+                    limits.gave_up("the combination is proved and its text is not", limit)
+                }
+                refusal => failure(limits, refusal),
+            })
+        }
+    }
 }
 
 /// The proved relation of a result to its parts.
@@ -253,28 +285,62 @@ fn combined(
     let others: Vec<&Ruleset> = others.iter().map(|part| &part.ruleset).collect();
     let ruleset = tamis_algebra::combine(operation, &first.ruleset, &others);
     let ruleset = ruleset.map_err(|impossible| impossible_failure(&impossible))?;
-    let function = tamis_algebra::prove(space, operation, &first.ruleset, &others, &ruleset);
-    let function = function.map_err(|unproved| match unproved {
-        Unproved::Limit(limit) => gave_up(limit),
-        Unproved::Refuted(_) => Failure::bug(
-            format!("bug in tamis: {unproved}"),
-            "please report this with the inputs; nothing was written",
-        ),
-    })?;
+    let sections = ruleset.sections().iter();
+    let arches: Vec<Arch> = sections.map(|section| section.arch).collect();
+    let function = match tamis_algebra::prove(space, operation, &first.ruleset, &others, &ruleset) {
+        Ok(function) => function,
+        Err(Unproved::Limit(LimitReached::Nodes | LimitReached::Steps)) => {
+            prove_by_gates(args, operation, (&first.ruleset, &others), &ruleset)?;
+            return Ok(Combined {
+                meaning: Meaning::Rules(ruleset),
+                arches,
+                origins: BTreeMap::new(),
+            });
+        }
+        Err(Unproved::Limit(limit)) => return Err(gave_up(limit)),
+        Err(unproved @ Unproved::Refuted(_)) => return Err(bug(&unproved)),
+    };
     let mut values = space.values(function).into_iter();
     if !values.any(may_execute) {
         return Err(nothing_allowed(operation, parts));
     }
     let functions = parts.iter().map(|part| space.ruleset(&part.ruleset));
     let functions: Result<Vec<Function>, _> = functions.collect();
-    let sections = ruleset.sections().iter();
-    let arches: Vec<Arch> = sections.map(|section| section.arch).collect();
     let functions = functions.map_err(gave_up)?;
     Ok(Combined {
         origins: tamis_algebra::origins(space, function, &functions, &arches),
-        function,
+        meaning: Meaning::Function(function),
         arches,
     })
+}
+
+/// Proves a combination whose diagrams reach a limit.
+fn prove_by_gates(
+    args: &Args,
+    operation: Operation,
+    (first, others): (&Ruleset, &[&Ruleset]),
+    result: &Ruleset,
+) -> Result<(), Failure> {
+    let limits = args.limits.limits();
+    let stop = budget::stop();
+    let proved = tamis_algebra::prove_by_gates(operation, first, others, result, &limits, &stop);
+    proved.map_err(|unproved| match unproved {
+        Unproved::Limit(limit) => {
+            let name = operation.name();
+            let remains = format!(
+                "undecided: whether the combined rules are the {name} of the inputs; nothing was written"
+            );
+            args.limits.gave_up(&remains, limit)
+        }
+        Unproved::Refuted(_) => bug(&unproved),
+    })
+}
+
+fn bug(unproved: &Unproved) -> Failure {
+    Failure::bug(
+        format!("bug in tamis: {unproved}"),
+        "please report this with the inputs; nothing was written",
+    )
 }
 
 fn impossible_failure(impossible: &Impossible) -> Failure {

@@ -2,10 +2,10 @@
 //! `tamis-algebra` hold.
 
 use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData};
-use tamis_algebra::{Impossible, Operation, combine, prove};
+use tamis_algebra::{Impossible, Operation, Unproved, combine, prove, prove_by_gates};
 use tamis_diag::Sources;
 use tamis_policy::oci::{self, OciOptions};
-use tamis_prover::{ComparisonResult, Function, Limits, Scope, Space};
+use tamis_prover::{ComparisonResult, Function, Limits, Scope, Space, Stop};
 use tamis_rules::{Rule, Ruleset, Section};
 use tamis_testkit::generate::ruleset::{self as generate, Size};
 use tamis_testkit::rng::Rng;
@@ -61,6 +61,36 @@ fn function(space: &mut Space, ruleset: &Ruleset) -> Function {
     space.ruleset(ruleset).expect("within the limits")
 }
 
+/// Gates prove a combination, too, and refute one with another action.
+fn check_gates(
+    seed: u64,
+    operation: Operation,
+    first: &Ruleset,
+    other: &Ruleset,
+    result: &Ruleset,
+) {
+    let by_gates = |result| {
+        let limits = Limits::default();
+        prove_by_gates(
+            operation,
+            first,
+            &[other],
+            result,
+            &limits,
+            &Stop::default(),
+        )
+    };
+    let proof = by_gates(result);
+    assert!(proof.is_ok(), "{seed} {operation:?} {proof:?}");
+    let wrong = Ruleset::new(
+        result.sections().to_vec(),
+        Action::new(ActionKind::Trace, 0x1234),
+    )
+    .expect("as before");
+    let refuted = matches!(by_gates(&wrong), Err(Unproved::Refuted(_)));
+    assert!(refuted, "{seed} {operation:?}");
+}
+
 #[test]
 fn combinations_are_the_operation_for_each_call_and_proved() {
     for seed in seeds::selected(0..400) {
@@ -72,6 +102,7 @@ fn combinations_are_the_operation_for_each_call_and_proved() {
             let mut space = Space::new(Limits::default());
             let proof = prove(&mut space, operation, &first, &[&other], &result);
             assert!(proof.is_ok(), "{seed} {operation:?} {proof:?}");
+            check_gates(seed, operation, &first, &other, &result);
             if operation == Operation::Overlay {
                 continue;
             }
