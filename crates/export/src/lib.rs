@@ -12,8 +12,8 @@
 mod acceptance;
 mod alternatives;
 mod calls;
-#[cfg(feature = "convert")]
 pub mod code;
+#[cfg(feature = "convert")]
 pub mod convert;
 mod families;
 mod kept;
