@@ -120,6 +120,7 @@ impl Archive {
     /// # Errors
     /// If one can't be downloaded or unpacked.
     pub(crate) fn all_unpacked(&self, packages: &[&str]) -> Result<Vec<PathBuf>> {
+        self.forget_downloads()?;
         let printed = self.apt(
             "apt-get",
             &[&["download", "--print-uris"], packages].concat(),
@@ -148,6 +149,17 @@ impl Archive {
             fs::remove_file(package)?;
         }
         Ok(files.into_iter().map(folder_of).collect())
+    }
+
+    /// Removes what a run that was ended has downloaded and not unpacked: apt names no file that is there.
+    fn forget_downloads(&self) -> Result<()> {
+        for entry in fs::read_dir(self.folder.join("cache/archives"))? {
+            let path = entry?.path();
+            if path.is_file() {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
     }
 }
 
