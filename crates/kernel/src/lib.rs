@@ -24,39 +24,59 @@
 //! | [`mod@affinity`] | reads and sets the CPUs of threads |
 //! | [`mod@poll`] | waits for one of several descriptors |
 //!
+//! All but [`mod@probe`], [`mod@install`] and [`mod@listener`] are there with the feature `commands`, the default.
+//!
 //! All `unsafe` is in the private module `sys`: thin wrappers of single system calls, and the code that a child
 //! runs between `fork` and `exec`. All other code is safe Rust.
 #![deny(unsafe_code)]
 
+#[cfg(feature = "commands")]
 pub mod affinity;
+#[cfg(feature = "commands")]
 pub mod bpf;
+#[cfg(feature = "commands")]
 pub mod differential;
+#[cfg(feature = "commands")]
 pub mod dump;
+#[cfg(feature = "commands")]
 mod ended;
 pub mod errno;
+#[cfg(feature = "commands")]
 pub mod execute;
 pub mod flags;
 pub mod install;
+#[cfg(feature = "commands")]
 pub mod interrupt;
 pub mod listener;
+#[cfg(feature = "commands")]
 pub mod measure;
+#[cfg(feature = "commands")]
 pub mod memory;
+#[cfg(feature = "commands")]
 pub mod poll;
 pub mod probe;
+#[cfg(feature = "commands")]
 pub mod run;
+#[cfg(feature = "commands")]
 pub mod search;
+#[cfg(feature = "commands")]
 pub mod spawn;
 mod status;
 mod sys;
+#[cfg(feature = "commands")]
 pub mod tracee;
 
+#[cfg(feature = "commands")]
 pub use dump::{DumpError, dump};
+#[cfg(feature = "commands")]
 pub use ended::Ended;
 pub use errno::Errno;
 pub use flags::{Flag, Flags};
 pub use install::{Install, InstallError, Installed, install};
+#[cfg(feature = "commands")]
 pub use measure::{MeasureError, Measured, measure};
 pub use probe::{Probe, probe};
+#[cfg(feature = "commands")]
 pub use run::{Command, Killed, RunError, RunResult, run, supervise};
 pub use status::{Status, lives};
 

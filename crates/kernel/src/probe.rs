@@ -188,7 +188,7 @@ pub fn probe() -> Probe {
         mode: mode(),
         filters: status.as_ref().and_then(Status::filters),
         ptrace: Ptrace {
-            call: sys::ptrace::available(),
+            call: sys::seize::available(),
             scope: ptrace_scope(),
             capable: capability(CAP_SYS_PTRACE),
         },

@@ -19,23 +19,6 @@ type RequestNumber = libc::c_uint;
 #[cfg(target_env = "musl")]
 type RequestNumber = libc::c_int;
 
-/// Whether `ptrace(2)` is available: a request for process 0, which never exists, must fail with `ESRCH`. An outer
-/// filter that denies tracing causes another error.
-pub(crate) fn available() -> Result<(), Errno> {
-    match seize(0, 0) {
-        Ok(()) | Err(Errno(libc::ESRCH)) => Ok(()),
-        Err(errno) => Err(errno),
-    }
-}
-
-/// Starts tracing a process without stopping it.
-pub(crate) fn seize(pid: libc::pid_t, options: i32) -> Result<(), Errno> {
-    let data = ptr::without_provenance_mut::<libc::c_void>(options as usize);
-    // SAFETY: the options are passed as a number.
-    let returned = unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, NULL, data) };
-    check(returned).map(|_| ())
-}
-
 const NULL: Pointer = ptr::null_mut();
 
 /// `PTRACE_SYSEMU`, which not every C library names.

@@ -20,7 +20,7 @@ mod options;
 
 use crate::ended::Ended;
 use crate::errno::Errno;
-use crate::sys::{call_registers, ptrace, wait};
+use crate::sys::{call_registers, ptrace, seize, wait};
 
 pub use call::{CallInfo, CallPhase};
 pub use error::{Request, TraceError};
@@ -232,7 +232,7 @@ impl Tracee {
     pub fn seize(tid: i32, options: TraceOptions) -> Result<Tracee, TraceError> {
         // With this option, stops at calls are distinct from signals.
         let options = options.bits() | libc::PTRACE_O_TRACESYSGOOD;
-        ptrace::seize(tid, options).map_err(Request::Seize.failed())?;
+        seize::seize(tid, options).map_err(Request::Seize.failed())?;
         Ok(Tracee { tid })
     }
 
