@@ -372,7 +372,8 @@ fn a_merged_stack_has_a_certificate() {
     ));
 }
 
-/// The README's second table: filters of libseccomp 2.5.4, each with the one that takes its place.
+/// The kinds of the README's second table: filters of libseccomp 2.5.4, each with the one that takes its place. The corpus
+/// has none of podman, that service or Tor; Docker's profile and the filters of another hardened service stand for them.
 #[test]
 fn replaced_filters_have_certificates() {
     let mut before = vec![corpus::program("peers/docker-libseccomp-2.5.4.bpf")];
