@@ -1,6 +1,6 @@
 //! Several filters on one task: the verdict and their memory are those of the running kernel.
 
-use tamis_abi::{Action, ActionKind, Endian, SeccompData};
+use tamis_abi::{Action, ActionKind, Endian, SeccompData, syscall};
 use tamis_bpf::{Insn, Op, Program, Stack, Test};
 use tamis_kernel::differential::calls::compare;
 use tamis_kernel::differential::check::check;
@@ -15,12 +15,10 @@ use tamis_testkit::skip;
 
 use crate::native;
 
-/// The number of `seccomp` on x86_64, which filters must allow so that further ones can be installed.
-const SECCOMP_NR: u32 = 317;
-
-/// A filter that returns the lower half of an argument, and allows `seccomp`.
+/// A filter that returns the lower half of an argument, and allows `seccomp`, so that further ones can be installed.
 fn answers_argument(index: u32) -> Program {
-    let is_seccomp = Op::branch(Test::Eq, SECCOMP_NR, 2, 0);
+    let seccomp = syscall::number(native(), "seccomp").expect("all machines have it");
+    let is_seccomp = Op::branch(Test::Eq, seccomp.0, 2, 0);
     let ops = [
         Op::LoadData(0),
         is_seccomp,
