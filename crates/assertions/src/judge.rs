@@ -16,13 +16,11 @@ use tamis_rules::{Input, Predicate};
 
 use crate::ast::Relation;
 use crate::checks::{Check, Checks, Claim, Part, Target};
-use crate::outcome::{Example, Outcome, Verdict, Violation, Way, decider};
+use crate::mend::Reading;
+use crate::outcome::{Example, Found, Outcome, Verdict, Violation, Way, decider};
 use crate::region::{both, map, runs, values_where, without};
 use crate::seek::Sought;
-use crate::shared::{CheckKey, Held, Known, Shared};
-
-/// The most calls that are listed for a check.
-const MAX_VIOLATIONS: usize = 12;
+use crate::shared::{CheckKey, Derived, Held, Known, Shared};
 
 /// The fate of a call: it is not executed.
 pub(crate) const DENIED: u32 = 0;
@@ -82,49 +80,6 @@ pub(crate) struct Contradicted {
     pub(crate) sought: Sought,
     /// The condition on their arguments.
     pub(crate) part: Function,
-}
-
-/// The results of a check, so far.
-#[derive(Default)]
-struct Found {
-    violations: Vec<Violation>,
-    further: usize,
-    notices: Vec<String>,
-    /// The reason why the check could not be made.
-    not_made: Option<String>,
-}
-
-impl Found {
-    /// Whether no further call is listed.
-    fn is_full(&self) -> bool {
-        self.violations.len() == MAX_VIOLATIONS
-    }
-
-    fn add(&mut self, violation: Violation) {
-        match self.is_full() {
-            true => self.further += 1,
-            false => self.violations.push(violation),
-        }
-    }
-
-    fn notice(&mut self, text: String) {
-        if !self.notices.contains(&text) && self.not_made.as_ref() != Some(&text) {
-            self.notices.push(text);
-        }
-    }
-
-    fn into_outcome(self) -> Outcome {
-        Outcome {
-            verdict: match (self.violations.is_empty(), self.not_made) {
-                (false, _) => Verdict::Fails,
-                (true, Some(reason)) => Verdict::NotMade(reason),
-                (true, None) => Verdict::Holds,
-            },
-            violations: self.violations,
-            further: self.further,
-            notices: self.notices,
-        }
-    }
 }
 
 /// The fate of a call with this return value.
@@ -206,13 +161,18 @@ impl<'a> Judge<'a> {
         if self.own.is_empty() {
             self.own.push(self.assumed);
         }
+        self.add_detours();
+        Ok(())
+    }
+
+    /// Adds the other architectures of the same machines.
+    fn add_detours(&mut self) {
         self.all.clone_from(&self.own);
         for arch in self.own.iter().flat_map(|arch| arch.with_compat()) {
             if !self.all.contains(arch) {
                 self.all.push(*arch);
             }
         }
-        Ok(())
     }
 
     /// The result of a judge of another subject in the same space, so that what both subjects have in common is
@@ -222,16 +182,60 @@ impl<'a> Judge<'a> {
         subject: Subject<'o>,
         then: impl FnOnce(&mut Judge<'o>) -> Limited<R>,
     ) -> Limited<R> {
+        self.with_derived(subject, None, then).0
+    }
+
+    /// The same for a reading, whose parts are derived once for all checks.
+    pub(crate) fn with_reading<R>(
+        &mut self,
+        reading: &Rc<dyn Reading>,
+        then: impl FnOnce(&mut Judge<'_>) -> Limited<R>,
+    ) -> Limited<R> {
+        let ruleset = reading.ruleset();
+        let key = std::ptr::from_ref(ruleset).addr();
+        let known = self.shared.readings.remove(&key);
+        let known = known.map(|(_, derived)| derived);
+        let (result, derived) = self.with_derived(Subject::Ruleset(ruleset), known, then);
+        if result.is_ok() {
+            let known = (reading.clone(), derived);
+            self.shared.readings.insert(key, known);
+        }
+        result
+    }
+
+    fn with_derived<'o, R>(
+        &mut self,
+        subject: Subject<'o>,
+        known: Option<Derived>,
+        then: impl FnOnce(&mut Judge<'o>) -> Limited<R>,
+    ) -> (Limited<R>, Derived) {
         let spare = self.shared.spare.pop().unwrap_or_else(|| {
             let limits = *self.shared.space.limits();
             Shared::new(limits, self.shared.stop.clone())
         });
         let shared = std::mem::replace(&mut self.shared, spare);
         let mut other = Judge::unread(subject, self.assumed, shared);
-        let result = other.read().and_then(|()| then(&mut other));
+        let read = match known {
+            Some(known) => {
+                other.function = known.function;
+                other.own = known.own;
+                other.known = known.numbers;
+                other.by_arch = known.by_arch;
+                other.add_detours();
+                Ok(())
+            }
+            None => other.read(),
+        };
+        let result = read.and_then(|()| then(&mut other));
         let spare = std::mem::replace(&mut self.shared, other.shared);
         self.shared.spare.push(spare);
-        result
+        let derived = Derived {
+            function: other.function,
+            own: other.own,
+            numbers: other.known,
+            by_arch: other.by_arch,
+        };
+        (result, derived)
     }
 
     /// The function of the subject.

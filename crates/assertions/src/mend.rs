@@ -130,9 +130,7 @@ impl Judge<'_> {
             return Ok(None);
         };
         for other in &others {
-            let found = self.with_other(Subject::Ruleset(other.ruleset()), |judge| {
-                judge.changes(checks, check)
-            })?;
+            let found = self.with_reading(other, |judge| judge.changes(checks, check))?;
             let Some(found) = found else {
                 return Ok(None);
             };
@@ -211,8 +209,7 @@ impl Judge<'_> {
             // Another machine may have further calls that do the same.
             let mut all = names.clone();
             for other in &others {
-                let subject = Subject::Ruleset(other.ruleset());
-                all.extend(self.with_other(subject, |judge| judge.names(checks, check))?);
+                all.extend(self.with_reading(other, |judge| judge.names(checks, check))?);
             }
             if all == names {
                 return Ok(Some(others));
@@ -239,8 +236,7 @@ impl Judge<'_> {
             let Some(changed) = other.changed(file, text) else {
                 return Ok(false);
             };
-            let before = Subject::Ruleset(other.ruleset());
-            if !self.with_other(before, |judge| judge.is_mended(checks, check, &changed))? {
+            if !self.with_reading(other, |judge| judge.is_mended(checks, check, &changed))? {
                 return Ok(false);
             }
         }
@@ -259,8 +255,7 @@ impl Judge<'_> {
             let Some(changed) = other.changed(file, text) else {
                 return Ok(false);
             };
-            let before = Subject::Ruleset(other.ruleset());
-            let is_harmless = self.with_other(before, |judge| {
+            let is_harmless = self.with_reading(other, |judge| {
                 let changed =
                     judge.with_other(Subject::Ruleset(&changed), |judge| Ok(judge.function()))?;
                 judge.is_harmless(checks, check, changed)

@@ -85,6 +85,52 @@ pub enum Way {
     Ring(&'static str),
 }
 
+/// The most calls that are listed for a check.
+const MAX_VIOLATIONS: usize = 12;
+
+/// The results of a check, so far.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) further: usize,
+    pub(crate) notices: Vec<String>,
+    /// The reason why the check could not be made.
+    pub(crate) not_made: Option<String>,
+}
+
+impl Found {
+    /// Whether no further call is listed.
+    pub(crate) fn is_full(&self) -> bool {
+        self.violations.len() == MAX_VIOLATIONS
+    }
+
+    pub(crate) fn add(&mut self, violation: Violation) {
+        match self.is_full() {
+            true => self.further += 1,
+            false => self.violations.push(violation),
+        }
+    }
+
+    pub(crate) fn notice(&mut self, text: String) {
+        if !self.notices.contains(&text) && self.not_made.as_ref() != Some(&text) {
+            self.notices.push(text);
+        }
+    }
+
+    pub(crate) fn into_outcome(self) -> Outcome {
+        Outcome {
+            verdict: match (self.violations.is_empty(), self.not_made) {
+                (false, _) => Verdict::Fails,
+                (true, Some(reason)) => Verdict::NotMade(reason),
+                (true, None) => Verdict::Holds,
+            },
+            violations: self.violations,
+            further: self.further,
+            notices: self.notices,
+        }
+    }
+}
+
 /// The rule, default or instruction that decides the action of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decider {

@@ -8,6 +8,8 @@ use tamis_analysis::Passed;
 use tamis_prover::{Function, Limits, Space, Stop};
 use tamis_rules::Input;
 
+use crate::judge::AtNumber;
+use crate::mend::Reading;
 use crate::seek::{Rows, Sought};
 
 /// The shared results of the judges of several similar subjects: their diagrams, and the checks that held.
@@ -21,11 +23,22 @@ pub struct Shared {
     pub(crate) sought: HashMap<CheckKey, Known>,
     /// The calls that were found, by their names, numbers and conditions.
     pub(crate) found: HashMap<(Arch, Option<&'static str>, u32, Function), Input>,
+    /// By the address of the rules, which the reading keeps.
+    pub(crate) readings: HashMap<usize, (Rc<dyn Reading>, Derived)>,
     /// Replacements of this for judges, while another one uses it.
     pub(crate) spare: Vec<Shared>,
     /// Whether there are further subjects.
     pub(crate) is_for_several: bool,
     pub(crate) stop: Stop,
+}
+
+/// The parts of a subject that a judge has derived.
+pub(crate) struct Derived {
+    pub(crate) function: Function,
+    /// The architectures that the subject names.
+    pub(crate) own: Vec<Arch>,
+    pub(crate) numbers: HashMap<(Arch, u32), AtNumber>,
+    pub(crate) by_arch: HashMap<Arch, Function>,
 }
 
 /// A check by its address, with the architectures of the subject.
@@ -56,6 +69,7 @@ impl Shared {
             held: HashMap::new(),
             sought: HashMap::new(),
             found: HashMap::new(),
+            readings: HashMap::new(),
             spare: Vec::new(),
             is_for_several: true,
             stop,
