@@ -150,6 +150,10 @@ impl Judge<'_> {
             _ => Vec::new(),
         };
         let changed: BTreeSet<&str> = changes.iter().filter_map(|change| change.name).collect();
+        // All others have the same entries for the changed calls as one of these.
+        let Some(affected) = (policy.tested)(&changed) else {
+            return Ok(None);
+        };
         for candidate in candidates {
             let Some(source) = policy.sources.iter().find(|own| own.name == candidate.file) else {
                 continue;
@@ -157,7 +161,7 @@ impl Judge<'_> {
             let text = edit::apply(&source.text, &candidate.edits);
             if let Some(ruleset) = policy.own.changed(&candidate.file, &text)
                 && self.is_mended(checks, check, &ruleset)?
-                && self.is_mended_in(&others, checks, check, (&candidate.file, &text))?
+                && self.is_mended_in(&affected, checks, check, (&candidate.file, &text))?
                 && let Some(untested) = (policy.untested)(&changed)
                 && self.is_harmless_in(&untested, checks, check, (&candidate.file, &text))?
             {
