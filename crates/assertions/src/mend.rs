@@ -154,16 +154,24 @@ impl Judge<'_> {
         let Some(affected) = (policy.tested)(&changed) else {
             return Ok(None);
         };
+        let is_mended =
+            |judge: &mut Judge<'_>, changed: &Ruleset| judge.is_mended(checks, check, changed);
+        let is_harmless = |judge: &mut Judge<'_>, changed: &Ruleset| {
+            let changed = Subject::Ruleset(changed);
+            let changed = judge.with_other(changed, |judge| Ok(judge.function()))?;
+            judge.is_harmless(checks, check, changed)
+        };
         for candidate in candidates {
             let Some(source) = policy.sources.iter().find(|own| own.name == candidate.file) else {
                 continue;
             };
             let text = edit::apply(&source.text, &candidate.edits);
+            let place = (&*candidate.file, text.as_str());
             if let Some(ruleset) = policy.own.changed(&candidate.file, &text)
                 && self.is_mended(checks, check, &ruleset)?
-                && self.is_mended_in(&affected, checks, check, (&candidate.file, &text))?
+                && self.holds_in(&affected, place, &is_mended)?
                 && let Some(untested) = (policy.untested)(&changed)
-                && self.is_harmless_in(&untested, checks, check, (&candidate.file, &text))?
+                && self.holds_in(&untested, place, &is_harmless)?
             {
                 return Ok(Some(candidate));
             }
@@ -228,43 +236,18 @@ impl Judge<'_> {
         Ok(sought.iter().filter_map(|own| own.name).collect())
     }
 
-    /// Whether a check holds in other readings of a changed text, and all calls that changed are ones that it concerns.
-    fn is_mended_in(
+    /// Whether a property holds in these readings of a changed text.
+    fn holds_in(
         &mut self,
-        others: &[Rc<dyn Reading>],
-        checks: &Checks,
-        check: &Check,
+        readings: &[Rc<dyn Reading>],
         (file, text): (&str, &str),
+        holds: &dyn Fn(&mut Judge<'_>, &Ruleset) -> Limited<bool>,
     ) -> Limited<bool> {
-        for other in others {
-            let Some(changed) = other.changed(file, text) else {
+        for reading in readings {
+            let Some(changed) = reading.changed(file, text) else {
                 return Ok(false);
             };
-            if !self.with_reading(other, |judge| judge.is_mended(checks, check, &changed))? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Whether all calls that changed in these readings are ones that a check concerns.
-    fn is_harmless_in(
-        &mut self,
-        others: &[Rc<dyn Reading>],
-        checks: &Checks,
-        check: &Check,
-        (file, text): (&str, &str),
-    ) -> Limited<bool> {
-        for other in others {
-            let Some(changed) = other.changed(file, text) else {
-                return Ok(false);
-            };
-            let is_harmless = self.with_reading(other, |judge| {
-                let changed =
-                    judge.with_other(Subject::Ruleset(&changed), |judge| Ok(judge.function()))?;
-                judge.is_harmless(checks, check, changed)
-            })?;
-            if !is_harmless {
+            if !self.with_reading(reading, |judge| holds(judge, &changed))? {
                 return Ok(false);
             }
         }
