@@ -20,6 +20,12 @@ const PROLOGUE: &str = r#"
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+// The call of `pause`.
+#ifdef SYS_pause
+enum { PAUSE = SYS_pause };
+#else
+enum { PAUSE = SYS_ppoll };
+#endif
 static void *pausing(void *unused) { pause(); return unused; }
 static int paused(void) {
     int count = 0;
@@ -31,7 +37,7 @@ static int paused(void) {
         if (task->d_name[0] == '.') continue;
         snprintf(path, sizeof path, "/proc/self/task/%s/syscall", task->d_name);
         FILE *call = fopen(path, "r");
-        int is_pausing = call && fscanf(call, "%ld", &nr) == 1 && nr == SYS_pause;
+        int is_pausing = call && fscanf(call, "%ld", &nr) == 1 && nr == PAUSE;
         if (call) fclose(call);
         // A tracer may not yet have seen the call of a task that it has to let go on.
         snprintf(path, sizeof path, "/proc/self/task/%s/stat", task->d_name);
@@ -93,7 +99,11 @@ fn built(test: &str, text: &str) -> PathBuf {
     toolchains::C.build(&folder, &format!("{PROLOGUE}{text}"))
 }
 
-const CALLS: &str = "execve,exit,exit_group,pause";
+/// The last one is that of `pause`.
+const CALLS: &str = match cfg!(target_arch = "x86_64") {
+    true => "execve,exit,exit_group,pause",
+    false => "execve,exit,exit_group,ppoll",
+};
 
 /// Calls and tasks, with tasks numbered in the order of their first appearance.
 fn ends(lines: &[String]) -> Vec<String> {
