@@ -1,5 +1,6 @@
 //! `tamis record` without a requirement of a back end: the next back end is used, with a message.
 
+use std::env::consts::ARCH;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -65,7 +66,7 @@ fn what_a_back_end_lacks_is_said_and_the_next_one_records() {
             text.contains("recording by user notification"),
             "{lines}: {text}"
         );
-        assert!(text.contains("x86_64 chdir"), "{lines}: {text}");
+        assert!(text.contains(&format!("{ARCH} chdir")), "{lines}: {text}");
         // Without eBPF nothing can be recorded, and nothing runs.
         for options in ["--backend ebpf", "--time", "--confined"] {
             let output = recorded_behind(lines, options);
@@ -86,7 +87,7 @@ fn files_for_tracing_are_not_needed() {
                  [ ! -d $folder ] || mount -t tmpfs none $folder; done";
     let output = recorded_behind(lines, "--backend ebpf");
     assert_eq!(output.status.code(), Some(3), "{}", stderr_text(&output));
-    assert!(stderr_text(&output).contains("x86_64 chdir"));
+    assert!(stderr_text(&output).contains(&format!("{ARCH} chdir")));
 }
 
 /// A profile of another architecture, of a newer kernel, or of nothing that exists.
