@@ -209,6 +209,11 @@ impl Profile {
             Some(name) => (name, true),
             None => (first.text, false),
         };
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if !name.bytes().all(is_part) {
+            let help = "a line is a name and arguments, with spaces between them";
+            return Err(mistake(first.span, "the name of a call is expected", help));
+        }
         let Some(call) = number::resolve_name(self.native, name) else {
             sink.report(unknown(name, first.span));
             return Ok(());
