@@ -183,7 +183,7 @@ impl Profile {
     fn read(&mut self, source: SourceId, text: &str, sink: &mut Sink) {
         let (mut start, mut rules) = (0, 0);
         for line in text.split_inclusive('\n') {
-            if !line.starts_with(['#', '@']) {
+            if !line.starts_with('#') && line.trim() != COMPLAIN {
                 rules += 1;
                 if let Err(diagnostic) = self.line(&words(source, start, line), sink) {
                     sink.report(*diagnostic);
