@@ -113,11 +113,13 @@ fn ends(lines: &[String]) -> Vec<String> {
         .filter(|line| line.contains("resumed>") || line.contains("+++"))
         .map(|line| {
             let line = line.split("] ").last().unwrap_or_default();
+            // strace writes so where the kernel would have filled an argument of the call.
+            let line = line.replace("resumed> <unfinished ...>)", "resumed>)");
             let words = line.split_whitespace().map(|word| {
                 let is_task = word.parse::<u32>().is_ok_and(|number| number > 100);
                 let next = format!("task {}", names.len());
                 match is_task {
-                    true => names.entry(word).or_insert(next).clone(),
+                    true => names.entry(word.to_owned()).or_insert(next).clone(),
                     false => word.to_owned(),
                 }
             });
