@@ -5,5 +5,6 @@ use tamis_diag::suggest;
 
 /// The call with this name in the kernel, otherwise the call with the nearest name.
 pub(crate) fn nearest_call(typed: &str) -> Option<&'static str> {
-    entry_point::call_of(typed).or_else(|| suggest::nearest(typed, syscall::names()))
+    let call = entry_point::call_of(typed).filter(|call| *call != typed);
+    call.or_else(|| suggest::nearest(typed, syscall::names()))
 }

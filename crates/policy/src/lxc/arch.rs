@@ -3,7 +3,7 @@
 use tamis_abi::Arch;
 
 /// The names in brackets, in lower case, each with its architecture.
-const NAMES: [(&str, Arch); 15] = [
+const NAMES: [(&str, Arch); 16] = [
     ("x86", Arch::X86),
     ("x32", Arch::X32),
     ("x86_64", Arch::X86_64),
@@ -19,6 +19,7 @@ const NAMES: [(&str, Arch); 15] = [
     ("mipsel64n32", Arch::Mipsel64n32),
     ("mipsel", Arch::Mipsel),
     ("s390x", Arch::S390x),
+    ("s390", Arch::S390),
 ];
 
 /// The other architectures of a machine's filter.

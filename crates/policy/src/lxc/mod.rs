@@ -11,7 +11,8 @@
 //!
 //! LXC gives each line to libseccomp, as an exact rule for each architecture of the machine; the meaning is that of
 //! [`tamis_scmp`]. Calls that an architecture lacks are left out there. A line that LXC ignores in silence is a warning
-//! here. `src/lxc/seccomp.c` of LXC 5.0 and 6.0 has the format.
+//! here. `src/lxc/seccomp.c` of LXC 5.0 and 6.0 has the format. Spellings that it reads by
+//! accident, such as `killall` for `kill`, are errors.
 
 mod arch;
 pub mod code;
@@ -22,6 +23,7 @@ use std::ops::Range;
 
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, suggest};
+use tamis_rules::{Ruleset, Section};
 use tamis_scmp::{Condition, Db, Exactness, number};
 
 use crate::exact::refused;
@@ -37,7 +39,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     title: "a policy of LXC",
     plural: "policies of LXC",
     about: "A policy of LXC, which `lxc.seccomp.profile` names",
-    extensions: &["seccomp"],
+    extensions: &[],
     codes: code::LXC,
     options: &[],
     uses_kernel: false,
@@ -94,7 +96,7 @@ fn lines(source: SourceId, text: &str) -> impl Iterator<Item = Line<'_>> {
         let at = start;
         start += line.len();
         Line {
-            text: line.trim_end_matches(['\n', '\r']),
+            text: line.trim_end_matches('\n'),
             source,
             start: at,
         }
@@ -109,20 +111,22 @@ fn parse(sources: &Sources, root: SourceId, common: &ParseOptions) -> ParsedPoli
         Ok(header) => header,
         Err(diagnostic) => return Parsed::new(None, vec![*diagnostic]).into(),
     };
-    let mut policy = Policy::new(&header, common.native());
-    for line in lines {
-        let result = match header.is_numbered {
-            true => policy.numbered(line),
-            false => policy.line(line, &mut sink),
-        };
-        if let Err(diagnostic) = result {
-            sink.report(*diagnostic);
+    let mut sections: Vec<Section> = Vec::new();
+    let rest: Vec<Line<'_>> = lines.collect();
+    for native in common.arches_one_by_one() {
+        // Another architecture of a machine before.
+        if sections.iter().any(|section| section.arch == native) {
+            continue;
         }
-        if sink.is_finished() {
-            break;
+        let mut policy = Policy::new(&header, native);
+        policy.read(&header, &rest, &mut sink);
+        for section in policy.finish(sources, root, &mut sink).unwrap_or_default() {
+            if sections.iter().all(|earlier| earlier.arch != section.arch) {
+                sections.push(section);
+            }
         }
     }
-    let ruleset = policy.finish(sources, root, &mut sink);
+    let ruleset = Ruleset::new(sections, KILL).ok();
     Parsed::new(ruleset, sink.into_diagnostics()).into()
 }
 
@@ -157,11 +161,22 @@ impl Header {
         let Some(denies) = list(kind.text) else {
             return Err(header(kind, "`allowlist` or `denylist` is expected"));
         };
-        if is_numbered && !denies {
-            return Err(header(kind, "version 1 has only allow lists"));
+        if is_numbered && !kind.text.contains("allowlist") {
+            return Err(header(kind, "version 1 has only an `allowlist`"));
+        }
+        if kind.text.contains("debug") {
+            return Err(header(kind, "LXC has no `debug`"));
         }
         let stated = kind.text.split_once(' ').map(|(word, _)| word.len() + 1);
         let stated = match stated {
+            Some(at)
+                if kind.text[at..].trim_start().is_empty() || kind.text[at..].contains('#') =>
+            {
+                return Err(header(
+                    kind,
+                    "nothing but an action stands behind the kind of list",
+                ));
+            }
             Some(at) if !is_numbered => rule::action(kind, at)?,
             _ => None,
         };
@@ -220,6 +235,21 @@ impl Policy {
         }
     }
 
+    fn read(&mut self, header: &Header, lines: &[Line<'_>], sink: &mut Sink) {
+        for line in lines {
+            let result = match header.is_numbered {
+                true => self.numbered(*line),
+                false => self.line(*line, sink),
+            };
+            if let Err(diagnostic) = result {
+                sink.report(*diagnostic);
+            }
+            if sink.is_finished() {
+                return;
+            }
+        }
+    }
+
     /// A line of version 1.
     fn numbered(&mut self, line: Line<'_>) -> Read<()> {
         let word = line.text.split_whitespace().next().unwrap_or_default();
@@ -235,7 +265,7 @@ impl Policy {
 
     /// A line of version 2.
     fn line(&mut self, line: Line<'_>, sink: &mut Sink) -> Read<()> {
-        if line.text.is_empty() || line.text.starts_with('#') {
+        if line.text.trim_matches(' ').is_empty() || line.text.starts_with('#') {
             return Ok(());
         }
         if line.text.starts_with('[') {
@@ -292,17 +322,26 @@ impl Policy {
             sink.report(unknown(rule, line));
             return Ok(());
         }
+        let mut is_silent = true;
         for index in 0..self.filters.len() {
             let arch = self.filters[index].filters()[0].arch();
             match number::resolve_name(arch, rule.name) {
                 Some(own @ 0..) => {
+                    is_silent = false;
                     self.add(index, own, rule.action, &rule.conditions, line.whole())?;
                 }
                 Some(pseudo) if number::rewrite(arch, pseudo).is_ok() => {
+                    is_silent = false;
                     sink.report(multiplexed(rule, arch, line));
                 }
                 _ => {}
             }
+        }
+        if is_silent {
+            let message = format!("{} has no call `{}`", self.native, rule.name);
+            let place = line.span(0..rule.name.len());
+            let diagnostic = Diagnostic::warning(code::LXC_SYSCALL, message);
+            sink.report(diagnostic.label(place, "LXC ignores the line"));
         }
         Ok(())
     }
@@ -321,12 +360,7 @@ impl Policy {
             .map_err(|error| refused(code::LXC_REFUSED, &error, place))
     }
 
-    fn finish(
-        self,
-        sources: &Sources,
-        root: SourceId,
-        sink: &mut Sink,
-    ) -> Option<tamis_rules::Ruleset> {
+    fn finish(self, sources: &Sources, root: SourceId, sink: &mut Sink) -> Option<Vec<Section>> {
         for (place, rules) in self.sections {
             if rules > 0 && self.filters.len() > 1 {
                 sink.report(
@@ -352,7 +386,7 @@ impl Policy {
             sink.report(Diagnostic::error(code::LXC_REFUSED, message).label(start, ""));
             return None;
         };
-        Some(ruleset)
+        Some(ruleset.sections().to_vec())
     }
 }
 
@@ -386,4 +420,43 @@ const fn kind(name: &str) -> Option<ActionKind> {
         b"notify" => ActionKind::Notify,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Parsed {
+        let mut sources = Sources::new();
+        let root = sources.add("a.seccomp", text);
+        parse(&sources, root, &ParseOptions::new(Arch::X86_64)).parsed
+    }
+
+    /// To LXC a carriage return belongs to the name, so that the line has no effect.
+    #[test]
+    fn lines_of_windows_are_mistakes() {
+        for rule in ["ptrace\r", "[all]\r"] {
+            let text = format!("2\r\nallowlist errno 1\r\n{rule}\nread\n");
+            assert_eq!(parsed(&text).ruleset, None, "{rule:?}");
+        }
+        assert!(parsed("2\nallowlist errno 1\nptrace\n").ruleset.is_some());
+    }
+
+    #[test]
+    fn what_libseccomp_or_lxc_refuses_is_a_mistake() {
+        let rules = [
+            "read errno 4095",
+            "read errno 1 [0,0x000000000000000000000010,==]",
+            "reject_force_umount foo",
+        ];
+        for rule in rules {
+            let text = format!("2\ndenylist\n{rule}\n");
+            assert_eq!(parsed(&text).ruleset, None, "{rule}");
+        }
+        for header in ["denylist ", "denylist debug", "denylist # all"] {
+            let text = format!("2\n{header}\nread\n");
+            assert_eq!(parsed(&text).ruleset, None, "{header:?}");
+        }
+        assert_eq!(parsed("1\nwhitelist\n0\n").ruleset, None);
+    }
 }

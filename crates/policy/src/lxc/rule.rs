@@ -6,8 +6,10 @@ use tamis_scmp::{Comparison, Condition};
 
 use super::{Line, Read, code, kind};
 
-/// The largest errno that a call returns, `MAX_ERRNO` of the kernel.
-const MAX_ERRNO: u16 = 4095;
+/// The largest errno that libseccomp takes.
+const MAX_ERRNO: u16 = 4094;
+/// The most bytes of a value or mask that LXC reads.
+const MAX_VALUE_BYTES: usize = 23;
 
 /// The flag of `umount2` that the rule `reject_force_umount` denies, `MNT_FORCE`, and the errno.
 const FORCE: u64 = 1;
@@ -37,22 +39,23 @@ impl<'t> Rule<'t> {
                 "begin the line with the name, without tabs",
             ));
         }
+        let stated = match line.text.get(end + 1..) {
+            Some(_) => action(line, end + 1)?,
+            None => None,
+        };
         if name.starts_with(REJECT) {
             let only_forced = Condition {
                 arg: ArgIndex::ALL[1],
                 comparison: Comparison::Masked { mask: FORCE },
                 value: FORCE,
             };
+            conditions(line)?;
             return Ok(Rule {
                 name: "umount2",
                 action: Action::errno(EACCES),
                 conditions: vec![only_forced],
             });
         }
-        let stated = match line.text.get(end + 1..) {
-            Some(_) => action(line, end + 1)?,
-            None => None,
-        };
         Ok(Rule {
             name,
             action: stated.unwrap_or(listed),
@@ -88,7 +91,7 @@ pub(super) fn action(line: Line<'_>, at: usize) -> Read<Option<Action>> {
         Ok(errno) if errno <= MAX_ERRNO => Ok(Some(Action::errno(errno))),
         _ => Err(mistake(
             place,
-            "`errno` needs a number from 0 to 4095",
+            "`errno` needs a number from 0 to 4094",
             "write `errno 1` for EPERM",
         )),
     }
@@ -158,6 +161,9 @@ fn condition(text: &str, place: Span) -> Read<Condition> {
 
 /// A number of C: decimal, hexadecimal or octal.
 fn number(text: &str) -> Option<u64> {
+    if text.len() > MAX_VALUE_BYTES {
+        return None;
+    }
     let text = text.trim_start();
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => (digits, 16),

@@ -14,8 +14,9 @@
 //! filter, and `@complain` for a filter that logs instead of denying.
 
 pub mod code;
+mod constant;
 
-use tamis_abi::{Action, ActionKind, Arch, ArgIndex, consts, syscall};
+use tamis_abi::{Action, ActionKind, Arch, ArgIndex, syscall};
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, suggest};
 use tamis_rules::{Ruleset, Section};
 use tamis_scmp::{Comparison, Condition, Db, Exactness, number};
@@ -32,7 +33,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     title: "a profile of a snap",
     plural: "profiles of snaps",
     about: "A profile of a snap, as `snap-seccomp` compiles it",
-    extensions: &["src", "snap"],
+    extensions: &["src"],
     codes: code::SNAP,
     options: &[],
     uses_kernel: false,
@@ -42,29 +43,15 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     parse: |sources, root, _, common| parse(sources, root, common),
 };
 
-/// The answer to calls that no line allows.
-const DENIED: Action = Action::errno(1);
+/// The answer to calls that no line allows, EPERM.
+const NOT_ALLOWED: Action = Action::errno(1);
+/// The answer to calls that a line with `~` denies, EACCES.
+const DENIED: Action = Action::errno(13);
 /// The action of a filter of libseccomp for other architectures.
 const BAD_ARCH: Action = Action::KILL_THREAD;
 
 const UNRESTRICTED: &str = "@unrestricted";
 const COMPLAIN: &str = "@complain";
-
-/// The beginnings of the constants that `snap-seccomp` knows.
-const CONSTANTS: [&str; 12] = [
-    "AF_",
-    "PF_",
-    "SOCK_",
-    "PR_",
-    "PRIO_",
-    "CLONE_NEW",
-    "TIOC",
-    "Q_",
-    "S_IF",
-    "NETLINK_",
-    "PTRACE_",
-    "SOL_",
-];
 
 /// The calls whose arguments may be negative: the lower 32 bits are compared.
 const SIGNED: [&str; 20] = [
@@ -147,18 +134,38 @@ fn parse(sources: &Sources, root: SourceId, common: &ParseOptions) -> ParsedPoli
     let text = sources.get(root).text.clone();
     let mut sink = Sink::new(common.strict);
     let has = |word: &str| text.lines().any(|line| line.trim() == word);
-    let default = match has(COMPLAIN) {
-        true => Action::new(ActionKind::Log, 0),
-        false => DENIED,
-    };
-    let mut profile = Profile::new(common.native(), default);
-    if has(UNRESTRICTED) {
-        profile = Profile::new(common.native(), Action::ALLOW);
-    } else {
-        profile.read(root, &text, &mut sink);
+    let mut sections: Vec<Section> = Vec::new();
+    for native in common.arches_one_by_one() {
+        // The other architecture of a machine before.
+        if sections.iter().any(|section| section.arch == native) {
+            continue;
+        }
+        let mut profile = Profile::new(native, has(COMPLAIN));
+        if !has(UNRESTRICTED) {
+            profile.read(root, &text, &mut sink);
+        }
+        let own = profile.finish(sources, root, &mut sink);
+        for section in own.unwrap_or_default() {
+            if sections.iter().all(|earlier| earlier.arch != section.arch) {
+                sections.push(section);
+            }
+        }
     }
-    let ruleset = profile.finish(sources, root, &mut sink);
+    let ruleset = match has(UNRESTRICTED) {
+        true => unrestricted(&sections),
+        false => Ruleset::new(sections, BAD_ARCH).ok(),
+    };
     Parsed::new(ruleset, sink.into_diagnostics()).into()
+}
+
+/// The meaning of no filter.
+fn unrestricted(sections: &[Section]) -> Option<Ruleset> {
+    let open = sections.iter().map(|section| Section {
+        arch: section.arch,
+        rules: Vec::new(),
+        default: Action::ALLOW,
+    });
+    Ruleset::new(open.collect(), Action::ALLOW).ok()
 }
 
 /// A profile being read.
@@ -166,24 +173,29 @@ struct Profile {
     native: Arch,
     /// What lines allow.
     allowed: Db<Span>,
-    /// What lines with `~` deny: a filter of its own, in which other calls are allowed.
+    /// What lines with `~` deny: a filter of its own, in which other calls are allowed, or logged with `@complain`.
     denied: Db<Span>,
 }
 
 impl Profile {
-    fn new(native: Arch, default: Action) -> Profile {
+    fn new(native: Arch, complains: bool) -> Profile {
         let others: Vec<Arch> = compatible(native).into_iter().collect();
+        let log = Action::new(ActionKind::Log, 0);
+        let [not_allowed, not_denied] = match complains {
+            true => [log, log],
+            false => [NOT_ALLOWED, Action::ALLOW],
+        };
         Profile {
             native,
-            allowed: Db::new(default, native, &others),
-            denied: Db::new(Action::ALLOW, native, &others),
+            allowed: Db::new(not_allowed, native, &others),
+            denied: Db::new(not_denied, native, &others),
         }
     }
 
     fn read(&mut self, source: SourceId, text: &str, sink: &mut Sink) {
         let (mut start, mut rules) = (0, 0);
         for line in text.split_inclusive('\n') {
-            if !line.starts_with('#') && line.trim() != COMPLAIN {
+            if !line.trim_start().starts_with('#') && line.trim() != COMPLAIN {
                 rules += 1;
                 if let Err(diagnostic) = self.line(&words(source, start, line), sink) {
                     sink.report(*diagnostic);
@@ -214,6 +226,11 @@ impl Profile {
             let help = "a line is a name and arguments, with spaces between them";
             return Err(mistake(first.span, "the name of a call is expected", help));
         }
+        if let Some(seventh) = arguments.get(ArgIndex::ALL.len()) {
+            let message = "more than six arguments";
+            let help = "comments begin a line";
+            return Err(mistake(seventh.span, message, help));
+        }
         let Some(call) = number::resolve_name(self.native, name) else {
             sink.report(unknown(name, first.span));
             return Ok(());
@@ -229,38 +246,39 @@ impl Profile {
             .map_err(|error| refused(code::SNAP_REFUSED, &error, first.span))
     }
 
-    fn finish(self, sources: &Sources, root: SourceId, sink: &mut Sink) -> Option<Ruleset> {
+    /// The sections of both filters together.
+    fn finish(self, sources: &Sources, root: SourceId, sink: &mut Sink) -> Option<Vec<Section>> {
         let place = |span: Span| Some(origin(sources, span));
-        let of = |filter: Db<Span>| filter.ruleset_with_origins(BAD_ARCH, &place);
-        let (Ok(allowed), Ok(denied)) = (of(self.allowed), of(self.denied)) else {
+        let of = |filter: &Db<Span>| filter.ruleset_with_origins(BAD_ARCH, &place);
+        let (Ok(allowed), Ok(denied)) = (of(&self.allowed), of(&self.denied)) else {
             let message = "the conditions of a call have too many combinations";
             let start = Span::new(root, 0, 0);
             sink.report(Diagnostic::error(code::SNAP_REFUSED, message).label(start, ""));
             return None;
         };
+        // With `@complain` the filter of denials logs whatever it doesn't deny; without denials there is none.
+        let denies = self
+            .denied
+            .filters()
+            .iter()
+            .any(|own| own.calls().next().is_some());
+        let logs_all = denies && self.denied.default_action() != Action::ALLOW;
         // A denial has precedence over whatever the other filter allows.
         let sections = allowed.sections().iter().map(|section| {
             let earlier = denied.section(section.arch);
             let earlier = earlier.map_or(&[][..], |section| &section.rules);
+            let later = if logs_all { &[][..] } else { &section.rules };
             Section {
-                rules: earlier.iter().chain(&section.rules).cloned().collect(),
+                rules: earlier.iter().chain(later).cloned().collect(),
                 ..section.clone()
             }
         });
-        Ruleset::new(sections.collect(), BAD_ARCH).ok()
+        Some(sections.collect())
     }
 }
 
 /// The conditions of a line, by position.
 fn conditions(native: Arch, call: &str, arguments: &[Word<'_>]) -> Read<Vec<Condition>> {
-    if let Some(seventh) = arguments.get(6) {
-        let message = "more than six arguments";
-        return Err(mistake(
-            seventh.span,
-            message,
-            "comments begin in the first column",
-        ));
-    }
     let is_signed = SIGNED.contains(&call);
     let mut conditions = Vec::new();
     for (arg, word) in ArgIndex::ALL.into_iter().zip(arguments) {
@@ -320,20 +338,17 @@ fn identity(name: &str, place: Span) -> Read<u64> {
 }
 
 fn value(native: Arch, text: &str, is_signed: bool, place: Span) -> Read<u64> {
-    if CONSTANTS.iter().any(|begin| text.starts_with(begin)) {
-        let own = match text.strip_prefix("PF_") {
-            Some(family) => format!("AF_{family}"),
-            None => text.to_owned(),
-        };
-        let known = consts::value(native, &own).or_else(|| consts::value(native, text));
-        return known.ok_or_else(|| {
-            let near = suggest::nearest(&own, consts::names(native));
-            let help = near.map_or_else(
-                || "write the number".to_owned(),
-                |near| format!("did you mean `{near}`?"),
-            );
-            mistake(place, format!("unknown constant `{text}`"), &help)
-        });
+    if let Some(value) = constant::value(native, text) {
+        return Ok(value);
+    }
+    if text.starts_with(|first: char| first.is_ascii_uppercase()) {
+        let known: Vec<String> = constant::names().collect();
+        let near = suggest::nearest(text, known.iter().map(String::as_str));
+        let help = near.map_or_else(
+            || "write the number".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        return Err(mistake(place, format!("unknown constant `{text}`"), &help));
     }
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_digits(text)

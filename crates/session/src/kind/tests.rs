@@ -40,7 +40,7 @@ fn kinds_are_told_by_content_where_the_name_is_silent() {
 }
 
 /// A text of every kind.
-const SAMPLES: [(&str, &str); 17] = [
+const SAMPLES: [(&str, &str); 19] = [
     ("tamis", "default errno(EPERM)\nallow read\n"),
     ("systemd", "[Service]\nSystemCallFilter=read\n"),
     ("oci", "{\"defaultAction\": \"SCMP_ACT_ERRNO\"}"),
@@ -59,6 +59,8 @@ const SAMPLES: [(&str, &str); 17] = [
         "mode: ONCE\nseccomp_string: \"ALLOW { read } DEFAULT KILL\"\n",
     ),
     ("kafel", "ALLOW { read } DEFAULT KILL\n"),
+    ("lxc", "2\ndenylist\nptrace errno 1\n"),
+    ("snap", "socket AF_NETLINK - NETLINK_ROUTE\n"),
     (
         "rules",
         "ruleset bad-arch allow\nsection x86_64 default allow\n",
