@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tamis_abi::{Arch, SeccompData, syscall};
+use tamis_abi::{Action, Arch, SeccompData, syscall};
 use tamis_algebra::{Impossible, Operation, Origin, Unproved, may_execute};
 use tamis_analysis::{CaseLimits, decompile};
 use tamis_diag::{Diagnostic, Sources};
 use tamis_export::Exporter;
 use tamis_export::convert::{self, Converted, Refusal, Source};
 use tamis_policy::installation::Installation;
-use tamis_prover::{Function, LimitReached, Space};
+use tamis_prover::{Answer, Function, LimitReached, Space, Subject, decide_by_gates};
 use tamis_report::combine::{Bound, CombineReport, OriginEntry, origin_note};
-use tamis_rules::{Cause, Decision, Ruleset};
+use tamis_rules::{Cause, Decision, Rule, Ruleset, Section};
 use tamis_session::Loaded;
 
 use super::convert::{Origins, Wanted, failure, language, narrowed, reported};
@@ -291,6 +291,9 @@ fn combined(
         Ok(function) => function,
         Err(Unproved::Limit(LimitReached::Nodes | LimitReached::Steps)) => {
             prove_by_gates(args, operation, (&first.ruleset, &others), &ruleset)?;
+            if allows_nothing(args, &ruleset) {
+                return Err(nothing_allowed(operation, parts));
+            }
             return Ok(Combined {
                 meaning: Meaning::Rules(ruleset),
                 arches,
@@ -312,6 +315,35 @@ fn combined(
         meaning: Meaning::Function(function),
         arches,
     })
+}
+
+/// Whether gates prove that every call is denied: that denying what is allowed changes nothing.
+fn allows_nothing(args: &Args, ruleset: &Ruleset) -> bool {
+    let denied = |action: Action| match may_execute(action.ret()) {
+        true => Action::KILL_PROCESS,
+        false => action,
+    };
+    let sections = ruleset.sections().iter().map(|section| Section {
+        arch: section.arch,
+        rules: section
+            .rules
+            .iter()
+            .cloned()
+            .map(|rule| Rule {
+                action: denied(rule.action),
+                ..rule
+            })
+            .collect(),
+        default: denied(section.default),
+    });
+    let Ok(denying) = Ruleset::new(sections.collect(), denied(ruleset.bad_arch)) else {
+        return false;
+    };
+    let denying = denying.with_variables(ruleset.variables().to_vec());
+    let sides = [ruleset, &denying].map(Subject::Ruleset);
+    let (limits, stop) = (args.limits.limits(), budget::stop());
+    let answer = decide_by_gates(&sides[0], &sides[1], &limits, &stop);
+    matches!(answer, Answer::Equal(_))
 }
 
 /// Proves a combination whose diagrams reach a limit.
