@@ -127,11 +127,15 @@ impl Call<'_> {
         })
     }
 
-    /// The answer of a policy without variables: allowed calls are executed, others fail with the policy's error, or with
-    /// `EPERM` where it kills, traps or traces. `None` if the action is `notify`, which leaves the answer to the caller.
+    /// The answer of a policy: allowed calls are executed, others fail with the policy's error, or with `EPERM` where it
+    /// kills, traps or traces. `None` if the action is `notify`, which leaves the answer to the caller, and of a policy
+    /// with variables, whose values are unknown.
     ///
     /// A policy decides by numbers alone, so no other thread can change what it has seen.
     pub fn answer_by(&self, policy: &Policy) -> Option<Answer> {
+        if !policy.ruleset().variables().is_empty() {
+            return None;
+        }
         let action = policy.ruleset().decide(self.data()).action;
         match action.kind {
             ActionKind::Allow | ActionKind::Log => Some(Answer::Continue),
