@@ -1,7 +1,20 @@
-//! Rules that libseccomp refuses, for the languages that hand each of their lines to it.
+//! Rules that libseccomp refuses and names that it doesn't have, for the languages that hand each of their lines to it.
 
 use tamis_diag::{Code, Diagnostic, Span};
 use tamis_scmp::{AddError, Refusal};
+
+use crate::near::nearest_call;
+
+/// The warning for a name that libseccomp doesn't have, so that a program ignores the line.
+pub(crate) fn unknown(code: Code, program: &str, name: &str, place: Span) -> Diagnostic {
+    let message = format!("unknown system call `{name}`");
+    let diagnostic =
+        Diagnostic::warning(code, message).label(place, format!("{program} ignores the line"));
+    match nearest_call(name) {
+        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+        None => diagnostic,
+    }
+}
 
 /// The error for a rule at a place; the tag of a rule is its place.
 pub(crate) fn refused(code: Code, error: &AddError<Span>, place: Span) -> Box<Diagnostic> {

@@ -26,9 +26,8 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span, suggest};
 use tamis_rules::{Ruleset, Section};
 use tamis_scmp::{Condition, Db, Exactness, number};
 
-use crate::exact::refused;
+use crate::exact::{refused, unknown};
 use crate::front_end::{FrontEnd, ParseOptions, ParsedPolicy};
-use crate::near::nearest_call;
 use crate::sink::Sink;
 use crate::{Parsed, limits, origin};
 use rule::Rule;
@@ -319,7 +318,8 @@ impl Policy {
     /// Adds a rule as LXC does: for each architecture that makes the call by a number of its own.
     fn rule(&mut self, rule: &Rule<'_>, line: Line<'_>, sink: &mut Sink) -> Read<()> {
         if number::resolve_name(self.native, rule.name).is_none() {
-            sink.report(unknown(rule, line));
+            let place = line.span(0..rule.name.len());
+            sink.report(unknown(code::LXC_SYSCALL, "LXC", rule.name, place));
             return Ok(());
         }
         let mut is_silent = true;
@@ -387,18 +387,6 @@ impl Policy {
             return None;
         };
         Some(ruleset.sections().to_vec())
-    }
-}
-
-/// The warning for a name that LXC ignores.
-fn unknown(rule: &Rule<'_>, line: Line<'_>) -> Diagnostic {
-    let message = format!("unknown system call `{}`", rule.name);
-    let place = line.span(0..rule.name.len());
-    let diagnostic =
-        Diagnostic::warning(code::LXC_SYSCALL, message).label(place, "LXC ignores the line");
-    match nearest_call(rule.name) {
-        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-        None => diagnostic,
     }
 }
 

@@ -21,9 +21,8 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span, suggest};
 use tamis_rules::{Ruleset, Section};
 use tamis_scmp::{Comparison, Condition, Db, Exactness, number};
 
-use crate::exact::refused;
+use crate::exact::{refused, unknown};
 use crate::front_end::{FrontEnd, ParseOptions, ParsedPolicy};
-use crate::near::nearest_call;
 use crate::sink::Sink;
 use crate::{Parsed, limits, origin};
 
@@ -232,7 +231,12 @@ impl Profile {
             return Err(mistake(seventh.span, message, help));
         }
         let Some(call) = number::resolve_name(self.native, name) else {
-            sink.report(unknown(name, first.span));
+            sink.report(unknown(
+                code::SNAP_SYSCALL,
+                "snap-seccomp",
+                name,
+                first.span,
+            ));
             return Ok(());
         };
         let conditions = conditions(self.native, name, arguments)?;
@@ -371,17 +375,6 @@ fn value(native: Arch, text: &str, is_signed: bool, place: Span) -> Read<u64> {
             format!("`{text}` is no value"),
             "write `-`, a decimal number below 2^32 or a constant",
         )),
-    }
-}
-
-/// The warning for a name that snap-seccomp ignores.
-fn unknown(name: &str, place: Span) -> Diagnostic {
-    let message = format!("unknown system call `{name}`");
-    let diagnostic = Diagnostic::warning(code::SNAP_SYSCALL, message)
-        .label(place, "snap-seccomp ignores the line");
-    match nearest_call(name) {
-        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-        None => diagnostic,
     }
 }
 
