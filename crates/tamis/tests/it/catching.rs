@@ -117,8 +117,8 @@ fn rules_change_the_calls_that_they_name_and_no_others() {
         assert_eq!((printed.as_str(), counts[0]), ("127", (1, 1)), "{platform}");
         // Each rule counts all calls, the first that changes one decides, and a condition narrows a rule.
         let rules = "chdir errno(EACCES) at 2; chdir errno(EACCES) at 3; chdir errno(ENOENT) at 2;
-            umask(mask == 0o77) return 0";
-        let script = "cd / && echo 1; cd / || echo 2; cd / || echo 3; cd / && echo 4; umask 077";
+            umask(mask == 0o123) return 0";
+        let script = "cd / && echo 1; cd / || echo 2; cd / || echo 3; cd / && echo 4; umask 0123";
         let (printed, counts) = injected(&platform, rules, script);
         assert_eq!(printed, "1\n2\n3\n4", "{platform}");
         assert_eq!(counts, [(4, 1), (4, 1), (4, 0), (1, 1)], "{platform}");
