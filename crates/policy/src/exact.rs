@@ -1,9 +1,36 @@
-//! Rules that libseccomp refuses and names that it doesn't have, for the languages that hand each of their lines to it.
+//! What the languages have in common that hand each of their lines to libseccomp, for a machine with its other calls.
 
-use tamis_diag::{Code, Diagnostic, Span};
+use tamis_abi::Arch;
+use tamis_diag::{Code, Diagnostic, SourceId, Span};
+use tamis_rules::Section;
 use tamis_scmp::{AddError, Refusal};
 
 use crate::near::nearest_call;
+
+/// The sections of several machines. An architecture that a machine before has is left out; `read` has the sections of a
+/// machine, or nothing after an error.
+pub(crate) fn sections(
+    machines: Vec<Arch>,
+    mut read: impl FnMut(Arch) -> Option<Vec<Section>>,
+) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    for native in machines {
+        let has = |arch| sections.iter().any(|section| section.arch == arch);
+        if has(native) {
+            continue;
+        }
+        let mut own = read(native).unwrap_or_default();
+        own.retain(|section| !has(section.arch));
+        sections.extend(own);
+    }
+    sections
+}
+
+/// The error for rules that have too many paths.
+pub(crate) fn too_complex(code: Code, root: SourceId) -> Diagnostic {
+    let message = "the conditions of a call have too many combinations";
+    Diagnostic::error(code, message).label(Span::new(root, 0, 0), "")
+}
 
 /// The warning for a name that libseccomp doesn't have, so that a program ignores the line.
 pub(crate) fn unknown(code: Code, program: &str, name: &str, place: Span) -> Diagnostic {

@@ -26,7 +26,7 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span, suggest};
 use tamis_rules::{Ruleset, Section};
 use tamis_scmp::{Condition, Db, Exactness, number};
 
-use crate::exact::{refused, unknown};
+use crate::exact::{self, refused, unknown};
 use crate::front_end::{FrontEnd, ParseOptions, ParsedPolicy};
 use crate::sink::Sink;
 use crate::{Parsed, limits, origin};
@@ -110,21 +110,12 @@ fn parse(sources: &Sources, root: SourceId, common: &ParseOptions) -> ParsedPoli
         Ok(header) => header,
         Err(diagnostic) => return Parsed::new(None, vec![*diagnostic]).into(),
     };
-    let mut sections: Vec<Section> = Vec::new();
     let rest: Vec<Line<'_>> = lines.collect();
-    for native in common.arches_one_by_one() {
-        // Another architecture of a machine before.
-        if sections.iter().any(|section| section.arch == native) {
-            continue;
-        }
+    let sections = exact::sections(common.arches_one_by_one(), |native| {
         let mut policy = Policy::new(&header, native);
         policy.read(&header, &rest, &mut sink);
-        for section in policy.finish(sources, root, &mut sink).unwrap_or_default() {
-            if sections.iter().all(|earlier| earlier.arch != section.arch) {
-                sections.push(section);
-            }
-        }
-    }
+        policy.finish(sources, root, &mut sink)
+    });
     let ruleset = Ruleset::new(sections, KILL).ok();
     Parsed::new(ruleset, sink.into_diagnostics()).into()
 }
@@ -381,9 +372,7 @@ impl Policy {
         }
         let place = |span: Tag| Some(origin(sources, span));
         let Ok(ruleset) = whole.ruleset_with_origins(KILL, &place) else {
-            let message = "the conditions of a call have too many combinations";
-            let start = Span::new(root, 0, 0);
-            sink.report(Diagnostic::error(code::LXC_REFUSED, message).label(start, ""));
+            sink.report(exact::too_complex(code::LXC_REFUSED, root));
             return None;
         };
         Some(ruleset.sections().to_vec())

@@ -21,7 +21,7 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span, suggest};
 use tamis_rules::{Ruleset, Section};
 use tamis_scmp::{Comparison, Condition, Db, Exactness, number};
 
-use crate::exact::{refused, unknown};
+use crate::exact::{self, refused, unknown};
 use crate::front_end::{FrontEnd, ParseOptions, ParsedPolicy};
 use crate::sink::Sink;
 use crate::{Parsed, limits, origin};
@@ -133,24 +133,15 @@ fn parse(sources: &Sources, root: SourceId, common: &ParseOptions) -> ParsedPoli
     let text = sources.get(root).text.clone();
     let mut sink = Sink::new(common.strict);
     let has = |word: &str| text.lines().any(|line| line.trim() == word);
-    let mut sections: Vec<Section> = Vec::new();
-    for native in common.arches_one_by_one() {
-        // The other architecture of a machine before.
-        if sections.iter().any(|section| section.arch == native) {
-            continue;
-        }
-        let mut profile = Profile::new(native, has(COMPLAIN));
-        if !has(UNRESTRICTED) {
+    let (complains, is_unrestricted) = (has(COMPLAIN), has(UNRESTRICTED));
+    let sections = exact::sections(common.arches_one_by_one(), |native| {
+        let mut profile = Profile::new(native, complains);
+        if !is_unrestricted {
             profile.read(root, &text, &mut sink);
         }
-        let own = profile.finish(sources, root, &mut sink);
-        for section in own.unwrap_or_default() {
-            if sections.iter().all(|earlier| earlier.arch != section.arch) {
-                sections.push(section);
-            }
-        }
-    }
-    let ruleset = match has(UNRESTRICTED) {
+        profile.finish(sources, root, &mut sink)
+    });
+    let ruleset = match is_unrestricted {
         true => unrestricted(&sections),
         false => Ruleset::new(sections, BAD_ARCH).ok(),
     };
@@ -255,9 +246,7 @@ impl Profile {
         let place = |span: Span| Some(origin(sources, span));
         let of = |filter: &Db<Span>| filter.ruleset_with_origins(BAD_ARCH, &place);
         let (Ok(allowed), Ok(denied)) = (of(&self.allowed), of(&self.denied)) else {
-            let message = "the conditions of a call have too many combinations";
-            let start = Span::new(root, 0, 0);
-            sink.report(Diagnostic::error(code::SNAP_REFUSED, message).label(start, ""));
+            sink.report(exact::too_complex(code::SNAP_REFUSED, root));
             return None;
         };
         // With `@complain` the filter of denials logs whatever it doesn't deny; without denials there is none.
